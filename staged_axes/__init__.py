@@ -1,0 +1,1 @@
+"""Say which leaves `vmap` maps before you have the data."""
