@@ -29,7 +29,9 @@ def pyenv_versions() -> Path:
 def is_python(path: str, version: str) -> bool:
     """Whether it is that Python and can make environments (a shim may be neither)."""
     code = "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])"
-    run = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [path, "-c", code], capture_output=True, text=True, check=False
+    )
     return run.stdout.strip() == version
 
 
