@@ -466,7 +466,6 @@ def conflict(
         Problem(
             kind="conflict",
             path=f"{where(d)} = {form.text(d.payload)}",
-            asked=form.text(d.payload),
             axis=d.payload if isinstance(d.payload, int) else None,
             stage=d.stage.name,
             file=d.source.file,

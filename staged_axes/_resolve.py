@@ -11,7 +11,7 @@ plus the decisions, however large the value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,12 +44,14 @@ class Resolution:
     Attributes:
       payloads: An axis, None, `STATIC` or `UNDECIDED` for each leaf.
       deciders: The decision, rule or default behind each.
+      keys: The path of each leaf, in JAX's own keys.
       problems: Everything that does not fit.
       is_general: Does it hold for every value of the same treedef?
     """
 
     payloads: tuple[Any, ...]
     deciders: tuple[Decider, ...]
+    keys: tuple[tuple[Any, ...], ...]
     problems: tuple[Problem, ...]
     is_general: bool
 
@@ -114,10 +116,12 @@ def resolve(
     _report_unmatched(work, entries, value)
     _apply_rules(work, entries.rules)
     _apply_defaults(work, entries.defaults)
-    _ask_leaves(work, leaves)
+    keys = _tree.key_paths(value)
+    _ask_leaves(work, leaves, keys)
     return Resolution(
         tuple(work.payloads),
         tuple(work.deciders),  # type: ignore[arg-type]  # defaults leave no None
+        keys,
         tuple(work.problems),
         work.is_general,
     )
@@ -317,7 +321,9 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
                     work.deciders[i], work.payloads[i] = default, default.payload
 
 
-def _ask_leaves(work: _Work, leaves: list[Any]) -> None:
+def _ask_leaves(
+    work: _Work, leaves: list[Any], keys: Sequence[tuple[Any, ...]]
+) -> None:
     """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
     undecided: list[int] = []
     by_leaf: list[int] = []
@@ -326,10 +332,8 @@ def _ask_leaves(work: _Work, leaves: list[Any]) -> None:
             undecided.append(i)
         elif isinstance(payload, PerLeaf):
             by_leaf.append(i)
-    if not (undecided or by_leaf):
-        return
     work.is_general &= not by_leaf
-    paths = _tree.paths(work.scopes[()][0].node)
+    paths = {i: tuple(map(_tree.step_of, keys[i])) for i in undecided + by_leaf}
     for i in by_leaf:
         decider = work.deciders[i]
         assert decider is not None

@@ -128,7 +128,7 @@ def message(
     fixes = list(dict.fromkeys(fixes or [p.fix for p in problems if p.fix]))[:3]
     parts = [clip(headline, 400)]
     if lines:
-        parts += ["", *(f"  {clip(line, 170)}" for line in lines)]
+        parts += ["", *(f"  {line[:170]}" for line in lines)]
         parts += [f"  and {more} more"] if more > 0 else []
     for i, fix in enumerate(fixes):
         indented = fix[:300].replace("\n", "\n       ")
