@@ -167,7 +167,7 @@ def _down_to_the_fork(members: list[_Node], path: tuple[str, ...]) -> _Line:
     while (
         len({tuple(member.children) for member in members}) == 1
         and len(members[0].children) == 1
-        and not members[0].rows
+        and not any(member.rows for member in members)
     ):
         (step,) = members[0].children
         members = [member.children[step] for member in members]

@@ -208,6 +208,20 @@ def test_two_leaves_of_one_path():
     ]
 
 
+def test_a_row_above_others_that_agree():
+    """A leaf at a place that also has children is counted with them."""
+    rows = [leaf(".a .b"), leaf(".c"), leaf(".c .b"), leaf(".d", "0")]
+    assert lines(rows, 3) == [
+        "value.a.b  f32[]  None",
+        "value.c  2 x f32[]  None",
+        "value.d  f32[]  0",
+    ]
+    assert lines(rows, 2) == [
+        "value.d  f32[]  0",
+        "value (2 of 3)  3 x f32[]  None",
+    ]
+
+
 def test_ten_thousand_rows():
     """A large value prints as few rows as tell all of it."""
     rows = [
