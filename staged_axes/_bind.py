@@ -11,8 +11,7 @@ from attrs import field, frozen
 from staged_axes import _tree, _validate
 from staged_axes import _vmap as mapping
 from staged_axes._axes import AXES, STATIC
-from staged_axes._collapse import Row, collapse
-from staged_axes._display import Table, short
+from staged_axes._display import Row, Table, collapse, short
 from staged_axes._paths import Path, code
 from staged_axes._record import Entries, Record
 from staged_axes._resolve import Decider, resolve
@@ -130,14 +129,13 @@ class BoundAxes:
             rows.append(
                 Row(("value", *map(str, path)), (there, how, size, str(decider)))
             )
-        few = collapse(rows, decision=(1, 2, 3), notable=lambda row: row.cells[1] != "-")
         mapped = sum(axis is not None for axis in self.leaf_axes)
         n = len(self.leaf_axes)
         return Table(
             f"{n} {'leaf' if n == 1 else 'leaves'}, {mapped} mapped, "
             f"batch size {self.batch_size}",
             ("path", "array", "axis", "size", "decided by"),
-            tuple(("".join(row.path), *row.cells) for row in few),
+            tuple(("".join(row.path), *row.cells) for row in collapse(rows)),
         )
 
     def __str__(self) -> str:
