@@ -81,7 +81,9 @@ def out_axes_of(out_axes: Any, source: Source) -> Says | Auto:
     return says(out_axes, "out_axes", source)
 
 
-def take_apart(out: Any, out_says: Says | Auto, witness: Any) -> tuple[list[Any], Output]:
+def take_apart(
+    out: Any, out_says: Says | Auto, witness: Any
+) -> tuple[list[Any], Output]:
     """Splits one example's output and settles its axes; runs while JAX traces.
 
     Args:

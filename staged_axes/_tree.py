@@ -197,6 +197,25 @@ def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
     ]
 
 
-def _holds_tracer(x: Any) -> bool:
-    """Is a tracer among the leaves of the object?"""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jtu.tree_leaves(x))
+def _holds_tracer(x: Any, depth: int = 2) -> bool:
+    """Is a tracer in it: among its leaves, or in an object of the user's among those?
+
+    A class may wrap its static data in an object of its own, as equinox does.
+    """
+    return any(
+        isinstance(leaf, jax.core.Tracer)
+        or (depth > 0 and any(_holds_tracer(y, depth - 1) for y in _held(leaf)))
+        for leaf in jtu.tree_leaves(x)
+    )
+
+
+def _held(x: Any) -> list[Any]:
+    """What an opaque object has in its attributes; nothing for data and functions."""
+    if isinstance(x, _PLAIN) or callable(x):
+        return []
+    slots = [n for cls in type(x).__mro__ for n in getattr(cls, "__slots__", ())]
+    named = [getattr(x, n) for n in slots if isinstance(n, str) and hasattr(x, n)]
+    return [*named, *getattr(x, "__dict__", {}).values()]
+
+
+_PLAIN = (str, bytes, int, float, complex, np.ndarray, np.generic, jax.Array)
