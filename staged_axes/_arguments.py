@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from attrs import frozen
 
 from staged_axes import _tree
 from staged_axes._axes import AXES, STATIC, PerLeaf
+from staged_axes._decisions import UNDECIDED, Entries
 from staged_axes._paths import Name, Path, code, nearest
 from staged_axes._placeholders import Placeholder, Places, decide, walk
 from staged_axes._provenance import Source
-from staged_axes._record import UNDECIDED, Entries, Record
+from staged_axes._record import Record
 from staged_axes.errors import BindError, Problem, RecordError, error
 
 

@@ -10,11 +10,10 @@ from staged_axes import _bind, _provenance
 from staged_axes._arguments import record_of_tree
 from staged_axes._axes import AXES
 from staged_axes._bind import BoundAxes
+from staged_axes._decisions import UNDECIDED, Decision, Rule
 from staged_axes._display import Table
-from staged_axes._paths import code
-from staged_axes._patterns import text
 from staged_axes._placeholders import Places
-from staged_axes._record import UNDECIDED, Decision, Record
+from staged_axes._record import Record
 from staged_axes.errors import ConflictError, Problem, RecordError, error
 
 
@@ -153,14 +152,15 @@ class AxesBuilder(Places):
         """What was recorded, by stage, with the line that decided."""
         record = self.__record__
         entries = record.entries()
+        made: list[Decision | Rule] = [*entries.decisions, *entries.rules]
         rows = [
             (
                 d.stage.name or "",
-                code(d.path) if isinstance(d, Decision) else f"rule {text(d.pattern)}",
+                d.place,
                 record.form.text(d.payload) + (" if there" if d.optional else ""),
                 str(d.source),
             )
-            for d in (*entries.decisions, *entries.rules)
+            for d in made
         ]
         default = record.form.text(record.default)
         return Table(

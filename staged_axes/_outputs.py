@@ -20,9 +20,10 @@ from staged_axes import _tree, _validate
 from staged_axes._arguments import Says, says
 from staged_axes._axes import AXES
 from staged_axes._display import short
+from staged_axes._misses import Decider, problem
 from staged_axes._paths import code
 from staged_axes._provenance import Source
-from staged_axes._resolve import Decider, problem, resolve
+from staged_axes._resolve import resolve
 from staged_axes.errors import BatchError, BindError, Problem, error
 
 
@@ -77,7 +78,7 @@ def out_axes_of(out_axes: Any, source: Source) -> Says | Auto:
       RecordError: An axis is none.
     """
     if out_axes is AUTO:
-        return AUTO
+        return Auto.AUTO
     return says(out_axes, "out_axes", source)
 
 

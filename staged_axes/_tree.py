@@ -1,4 +1,4 @@
-"""Flattening as `jax.vmap` does it, one node's children by step, static data by name."""
+"""Flattening as `jax.vmap` does it, a node's children by step, its statics by name."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def paths(value: Any) -> list[Path]:
 def abstract(leaf: Any) -> Any:
     """What stays of a leaf when its data is gone: shape and dtype, or a short text."""
     if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+        return jax.ShapeDtypeStruct(  # type: ignore[no-untyped-call]
+            leaf.shape, leaf.dtype
+        )
     return short(leaf)
 
 
@@ -158,9 +160,9 @@ def statics(node: Any, below: list[Child]) -> dict[str, Any]:
         for name, x in attributes(node).items()
         if name not in named and not any(x is o for o in objects)
     }
-    data = jtu.tree_structure(node).node_data()
-    hidden = data[1] if data and not found else None
-    return found if hidden is None or hidden == () else {"(metadata)": hidden}
+    hidden = _compat.node_data(_compat.treedef_nodes(jtu.tree_structure(node))[-1])
+    is_empty = hidden is None or (isinstance(hidden, tuple) and not hidden)
+    return found if found or is_empty else {"(metadata)": hidden}
 
 
 def _is_item(step: Step) -> bool:

@@ -19,9 +19,10 @@ from staged_axes import _provenance, _tree, _validate
 from staged_axes._arguments import Argument, InAxes, Says, in_axes_of
 from staged_axes._axes import AXES, STATIC
 from staged_axes._display import short
+from staged_axes._misses import Decider
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
 from staged_axes._paths import Path, code
-from staged_axes._resolve import Decider, resolve
+from staged_axes._resolve import resolve
 from staged_axes._summary import unfit
 from staged_axes.errors import BatchError, Problem, error
 
@@ -257,7 +258,7 @@ def plan(
         owners += [(n, i) for i in range(part.num_leaves)]
         problems += _traced(argument, part)
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def paths(n: int) -> list[Path]:
         return _tree.paths(arguments[n].value)
 
