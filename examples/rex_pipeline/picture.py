@@ -9,9 +9,10 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
-from matplotlib.colors import LogNorm  # noqa: E402
+from matplotlib.colors import ListedColormap, LogNorm  # noqa: E402
+from matplotlib.ticker import LogLocator  # noqa: E402
 
-NIGHT, DAY, DUSK, TRUTH = "#10131c", "#f4f1ea", "#8a90a2", "#5fd7c8"
+NIGHT, DAY, DUSK, TEAL = "#10131c", "#f4f1ea", "#8a90a2", "#5fd7c8"
 STYLE = {
     "axes.edgecolor": DUSK,
     "axes.facecolor": NIGHT,
@@ -25,6 +26,8 @@ STYLE = {
     "xtick.color": DUSK,
     "ytick.color": DUSK,
 }
+# The last of the map is darker than the night behind it.
+EMBERS = ListedColormap(plt.colormaps["inferno_r"](np.linspace(0, 0.82, 256)))
 
 
 def save(
@@ -40,8 +43,7 @@ def save(
       delay in ms. Each of the `scores` is `(n,)`, in rad.
     """
     moment, delay = candidates
-    low, high = np.percentile(np.stack([*scores.values()]), [1, 90])
-    norm = LogNorm(low, high, clip=True)
+    norm = LogNorm(*np.percentile([*scores.values()], [1, 90]), clip=True)
     with plt.rc_context(STYLE):
         figure, panels = plt.subplots(
             ncols=len(scores),
@@ -58,18 +60,38 @@ def save(
                 delay[order],
                 c=score[order],
                 s=12 + 60 * (1 - norm(score[order])) ** 2,
-                cmap="inferno_r",
+                cmap=EMBERS,
                 norm=norm,
                 linewidths=0,
             )
-            panel.axvline(truth[0], color=TRUTH, lw=1, ls=(0, (1, 4)))
-            panel.axhline(truth[1], color=TRUTH, lw=1, ls=(0, (1, 4)))
-            panel.plot(moment[best], delay[best], "o", ms=13, mfc="none", mec=TRUTH)
+            line = {"color": TEAL, "lw": 1, "ls": (0, (1, 4))}
+            panel.axhline(truth[1], **line, label="hidden truth")
+            panel.axvline(truth[0], **line)
+            panel.plot(
+                moment[best],
+                delay[best],
+                "o",
+                ms=13,
+                mfc="none",
+                mec=TEAL,
+                label="best candidate",
+            )
             panel.set_title(title, pad=12)
             panel.set_xlabel("mass × length  [g m]")
         panels[0].set_ylabel("total delay  [ms]")
-        bar = figure.colorbar(dots, ax=panels, pad=0.02, aspect=30)
-        bar.set_label("score  [rad], lower is better")
+        panels[-1].legend(
+            bbox_to_anchor=(1, 1), frameon=False, loc="lower right", ncols=2
+        )
+        bar = figure.colorbar(
+            dots,
+            ax=panels,
+            aspect=30,
+            format="%g",
+            label="score  [rad], lower is better",
+            pad=0.02,
+            ticks=LogLocator(subs=(1, 2, 5)),
+        )
+        bar.minorticks_off()
         bar.outline.set_visible(False)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
