@@ -1,0 +1,31 @@
+"""Which line of the user's code decided."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from attrs import frozen
+
+PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+@frozen
+class Source:
+    """A line of code. `str()` gives it as `file:line`, in short."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        inside = os.path.relpath(self.file) if os.path.isabs(self.file) else self.file
+        name = os.path.basename(self.file) if inside.startswith("..") else inside
+        return f"{name}:{self.line}"
+
+
+def caller() -> Source:
+    """The innermost line on the stack that lies outside this package."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return Source(frame.f_code.co_filename, frame.f_lineno)

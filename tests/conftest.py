@@ -1,0 +1,19 @@
+"""How hard Hypothesis looks: `pytest --hypothesis-profile=long` for a long look."""
+
+from hypothesis import HealthCheck, settings
+
+# No deadline and no complaint about slow examples: JAX compiles in some of them.
+settings.register_profile(
+    "ci-short",
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "long",
+    max_examples=1_000,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("ci-short")

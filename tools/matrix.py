@@ -1,0 +1,80 @@
+"""Run the tests on the oldest, a middle and the newest JAX, against the built wheel.
+
+`make matrix` calls it, after it has built the wheel and unpacked it in build/installed.
+An interpreter that is not on this machine is said so in the table and is no failure.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# A set of constraints/ -> the Pythons it is for, the preferred one first.
+SETS = {
+    "oldest": ("3.10", "3.11"),
+    "middle": ("3.11", "3.12"),
+    "newest": ("3.13", "3.12"),
+}
+
+
+def pyenv_versions() -> Path:
+    """Where pyenv keeps its interpreters, whether it is active or not."""
+    return Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+
+
+def is_python(path: str, version: str) -> bool:
+    """Whether it is that Python and can make environments (a shim may be neither)."""
+    code = "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])"
+    run = subprocess.run(
+        [path, "-c", code], capture_output=True, text=True, check=False
+    )
+    return run.stdout.strip() == version
+
+
+def find_python(versions: tuple[str, ...]) -> str | None:
+    """The first interpreter there is, in the order of the versions."""
+    for version in versions:
+        places = [
+            shutil.which(f"python{version}"),
+            *map(str, pyenv_versions().glob(f"{version}.*/bin/python")),
+        ]
+        for place in filter(None, places):
+            if is_python(place, version):
+                return place
+    return None
+
+
+def run_tests(set_name: str, python: str) -> bool:
+    """Make the environment as the Makefile does, then test the wheel in it."""
+    make = ["make", f"PYTHON={python}", f"SET={set_name}"]
+    wheel = {**os.environ, "PYTHONPATH": str(ROOT / "build" / "installed")}
+    return all(
+        subprocess.run([*make, target], cwd=ROOT, env=env, check=False).returncode == 0
+        for target, env in [("install", None), ("test", wheel)]
+    )
+
+
+def main(own_set: str) -> int:
+    """Test every set and print the table; own_set is tested by this interpreter."""
+    rows = []
+    for name, versions in SETS.items():
+        python = sys.executable if name == own_set else find_python(versions)
+        if python is None:
+            rows.append((name, "not run", f"no Python {' or '.join(versions)} here"))
+            continue
+        print(f"\n== {name}: {python}", flush=True)
+        start = time.monotonic()
+        outcome = "passed" if run_tests(name, python) else "FAILED"
+        rows.append((name, outcome, f"{time.monotonic() - start:.0f} s, {python}"))
+    print()
+    for row in rows:
+        print("{:8} {:8} {}".format(*row))
+    return int(any(outcome == "FAILED" for _, outcome, _ in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
