@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
-from matplotlib.colors import ListedColormap, LogNorm  # noqa: E402
-from matplotlib.ticker import LogLocator  # noqa: E402
+import numpy as np
+from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 NIGHT, DAY, DUSK, TEAL = "#10131c", "#f4f1ea", "#8a90a2", "#5fd7c8"
 STYLE = {
@@ -26,8 +23,8 @@ STYLE = {
     "xtick.color": DUSK,
     "ytick.color": DUSK,
 }
-# The last of the map is darker than the night behind it.
-EMBERS = ListedColormap(plt.colormaps["inferno_r"](np.linspace(0, 0.82, 256)))
+# The far end of this map is left out: it is darker than the night behind it.
+EMBERS = ListedColormap(matplotlib.colormaps["inferno_r"](np.linspace(0, 0.82, 256)))
 
 
 def save(
@@ -44,15 +41,10 @@ def save(
     """
     moment, delay = candidates
     norm = LogNorm(*np.percentile([*scores.values()], [1, 90]), clip=True)
-    with plt.rc_context(STYLE):
-        figure, panels = plt.subplots(
-            ncols=len(scores),
-            figsize=(11, 5),
-            layout="constrained",
-            sharex=True,
-            sharey=True,
-        )
-        for panel, (title, score) in zip(panels, scores.items()):
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(11, 5.4), layout="constrained")
+        panels = figure.subplots(ncols=len(scores), sharex=True, sharey=True)
+        for panel, (title, score) in zip(panels, scores.items(), strict=True):
             order = np.argsort(-score)  # the best come last, and lie on top
             best = order[-1]
             dots = panel.scatter(
@@ -65,22 +57,18 @@ def save(
                 linewidths=0,
             )
             line = {"color": TEAL, "lw": 1, "ls": (0, (1, 4))}
-            panel.axhline(truth[1], **line, label="hidden truth")
             panel.axvline(truth[0], **line)
-            panel.plot(
-                moment[best],
-                delay[best],
-                "o",
-                ms=13,
-                mfc="none",
-                mec=TEAL,
-                label="best candidate",
-            )
+            panel.axhline(truth[1], **line, label="hidden truth")
+            ring = {"ls": "none", "marker": "o", "ms": 13, "mec": TEAL, "mfc": "none"}
+            panel.plot(moment[best], delay[best], **ring, label="best candidate")
             panel.set_title(title, pad=12)
-            panel.set_xlabel("mass × length  [g m]")
+            panel.set_xlabel(r"mass $\times$ length  [g m]")
         panels[0].set_ylabel("total delay  [ms]")
-        panels[-1].legend(
-            bbox_to_anchor=(1, 1), frameon=False, loc="lower right", ncols=2
+        figure.legend(
+            *panels[0].get_legend_handles_labels(),
+            frameon=False,
+            loc="outside lower center",
+            ncols=2,
         )
         bar = figure.colorbar(
             dots,
@@ -95,4 +83,3 @@ def save(
         bar.outline.set_visible(False)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
-        plt.close(figure)

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import ModuleType
 
 import jax
-import jax.numpy as jnp
 import rex.artificial
 from attrs import frozen
 from distrax import Normal
+from flax.core import FrozenDict
 from jax.typing import ArrayLike
 from rex.base import GraphState, TrainableDist
 from rex.graph import Graph
@@ -101,7 +101,9 @@ def with_candidates(
     return state.replace(params=state.params.copy({"world": world}), inputs=inputs)
 
 
-def _delay(inputs, receiver: str, sender: str, seconds: ArrayLike):
+def _delay(
+    inputs: FrozenDict, receiver: str, sender: str, seconds: ArrayLike
+) -> FrozenDict:
     """`inputs` with this delay; rex holds it as a fraction of its static bounds."""
     message = inputs[receiver][sender]
     bounds = message.delay_dist

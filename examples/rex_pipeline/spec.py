@@ -1,8 +1,7 @@
-"""Stage one: which numbers of the rig are unknown.
+"""Stage one: which numbers of the pipeline differ from candidate to candidate.
 
-Nothing exists yet but names: no rex, no pipeline, no arrays. The rates, the bounds
-of the delays and the timing of the pipeline, all of it static data, are decided
-elsewhere and later.
+Nothing exists yet but names: no rex, no pipeline, no array. Rates, bounds of delays
+and timing, which become static data of the state, are settled elsewhere and later.
 """
 
 import staged_axes as sa
@@ -10,11 +9,9 @@ import staged_axes as sa
 spec = sa.AxesBuilder(default=None)
 
 with spec.stage("physics"):
-    pendulum = spec.params["world"]
-    pendulum.mass = 0
-    pendulum.length = 0
+    spec.params["world"].mass = 0
+    spec.params["world"].length = 0
 
-with spec.stage("timing"):
-    received = spec.inputs
-    received["world"]["actuator"].delay_dist.alpha = 0
-    received["sensor"]["world"].delay_dist.alpha = 0
+with spec.stage("delays"):
+    spec.inputs["world"]["actuator"].delay_dist.alpha = 0
+    spec.inputs["sensor"]["world"].delay_dist.alpha = 0
