@@ -52,9 +52,7 @@ class InAxes:
     keyword: Says
     signature: inspect.Signature | None
 
-    def place(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> list[Argument]:
+    def place(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Argument]:
         """The arguments in flatten order, each with who says its axes.
 
         Raises:
@@ -92,8 +90,7 @@ class InAxes:
                 return [self.entries[0]] * len(args)
             case "name":
                 return [
-                    self.entries.get(name.split("[")[0], self.keyword)
-                    for name in names
+                    self.entries.get(name.split("[")[0], self.keyword) for name in names
                 ]
             case "only" if len(args) == 1:
                 return [self.entries[0]]
@@ -269,7 +266,9 @@ def _count_differs(
     """The error for a wrong number of entries, with the arguments by name."""
     wanted, given = len(axes.entries), len(names)
     entries = "1 entry" if wanted == 1 else f"{wanted} entries"
-    arguments = "1 positional argument" if given == 1 else f"{given} positional arguments"
+    arguments = (
+        "1 positional argument" if given == 1 else f"{given} positional arguments"
+    )
     known = [*names, *list(_positional(axes.signature))[given:]]
     rows = [
         Problem(kind="argument", path=name, there="has no entry in in_axes")

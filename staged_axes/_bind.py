@@ -11,8 +11,9 @@ from attrs import field, frozen
 from staged_axes import _tree, _validate
 from staged_axes import _vmap as mapping
 from staged_axes._axes import AXES, STATIC
-from staged_axes._display import Row, Table, collapse, short
-from staged_axes._paths import Path, code
+from staged_axes._collapse import Row, collapse
+from staged_axes._display import Table, short
+from staged_axes._paths import code
 from staged_axes._record import Entries, Record
 from staged_axes._resolve import Decider, resolve
 from staged_axes._summary import unfit
@@ -38,8 +39,8 @@ class BoundAxes:
     _entries: Entries = field(eq=False)
     _payloads: tuple[Any, ...] = field(eq=False)
     _deciders: tuple[Decider, ...] = field(eq=False)
-    _shorts: tuple[str, ...] = field(eq=False)
-    _paths: Callable[[], list[Path]] = field(eq=False)
+    _kinds: tuple[Any, ...] = field(eq=False)
+    _keys: tuple[Any, ...] = field(eq=False)
 
     def entries(self) -> Entries:
         """What the record said when the value was bound."""
@@ -116,9 +117,9 @@ class BoundAxes:
     def table(self) -> Table:
         """Path, array, axis, size and who decided, for each leaf or agreeing subtree."""
         rows = []
-        for path, there, payload, axis, decider in zip(
-            self._paths(),
-            self._shorts,
+        for keys, kind, payload, axis, decider in zip(
+            self._keys,
+            self._kinds,
             self._payloads,
             self.leaf_axes,
             self._deciders,
@@ -126,16 +127,19 @@ class BoundAxes:
         ):
             how = "static" if payload is STATIC else "-" if axis is None else str(axis)
             size = "" if axis is None else str(self.batch_size)
-            rows.append(
-                Row(("value", *map(str, path)), (there, how, size, str(decider)))
-            )
+            path = ("value", *(str(_tree.step_of(key)) for key in keys))
+            there = kind if isinstance(kind, str) else short(kind)
+            rows.append(Row(path, (there, how, size, str(decider))))
+        few = collapse(
+            rows, decision=(1, 2, 3), notable=lambda row: row.cells[1] != "-"
+        )
         mapped = sum(axis is not None for axis in self.leaf_axes)
         n = len(self.leaf_axes)
         return Table(
             f"{n} {'leaf' if n == 1 else 'leaves'}, {mapped} mapped, "
             f"batch size {self.batch_size}",
             ("path", "array", "axis", "size", "decided by"),
-            tuple(("".join(row.path), *row.cells) for row in collapse(rows)),
+            tuple(("".join(row.path), *row.cells) for row in few),
         )
 
     def __str__(self) -> str:
@@ -171,14 +175,11 @@ def bind(
     entries = record.entries()
     resolved = resolve(entries, AXES, value, leaves, treedef)
 
-    def paths() -> list[Path]:
-        return _tree.paths(value)
-
     checked = _validate.check(
         leaves,
         resolved.payloads,
         resolved.deciders,
-        lambda i: ("value", paths()[i]),
+        lambda i: ("value", tuple(map(_tree.step_of, resolved.keys[i]))),
         axis_size=axis_size,
     )
     problems = [
@@ -201,8 +202,8 @@ def bind(
         entries=entries,
         payloads=resolved.payloads,
         deciders=resolved.deciders,
-        shorts=tuple(map(short, leaves)),
-        paths=paths,
+        kinds=tuple(map(_tree.abstract, leaves)),
+        keys=resolved.keys,
     )
 
 

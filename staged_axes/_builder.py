@@ -49,11 +49,17 @@ class AxesBuilder(Places):
     __slots__ = ()
 
     def __init__(self, cls: Any = None, *, default: Any = 0) -> None:
-        if cls is not None and not isinstance(cls, type) and not hasattr(cls, "__origin__"):
+        if (
+            cls is not None
+            and not isinstance(cls, type)
+            and not hasattr(cls, "__origin__")
+        ):
             raise error(
                 RecordError,
                 f"AxesBuilder takes the class of the value, not {cls!r:.40}.",
-                Problem(kind="class", path="sa.AxesBuilder(...)", there=type(cls).__name__),
+                Problem(
+                    kind="class", path="sa.AxesBuilder(...)", there=type(cls).__name__
+                ),
                 fixes=[f"sa.AxesBuilder(default={cls!r:.40})"],
             )
         if default is not UNDECIDED:
@@ -107,7 +113,9 @@ class AxesBuilder(Places):
             raise error(
                 RecordError,
                 "a stage needs a name.",
-                Problem(kind="stage", path="spec.stage(...)", there=type(name).__name__),
+                Problem(
+                    kind="stage", path="spec.stage(...)", there=type(name).__name__
+                ),
                 fixes=['with spec.stage("sysid"): ...'],
             )
         return self.__record__.stage(name, override=override)
@@ -238,5 +246,3 @@ def _defaults_differ(records: list[Record]) -> ConflictError:
         ),
         fixes=["give all of them one default, or sa.UNDECIDED to all but one"],
     )
-
-

@@ -17,7 +17,7 @@ from attrs import define, frozen
 from jax.custom_batching import custom_vmap
 
 from staged_axes import _tree, _validate
-from staged_axes._arguments import Says, is_axis, says
+from staged_axes._arguments import Says, says
 from staged_axes._axes import AXES
 from staged_axes._display import short
 from staged_axes._paths import code
@@ -78,11 +78,12 @@ def out_axes_of(out_axes: Any, source: Source) -> Says | Auto:
     """
     if out_axes is AUTO:
         return AUTO
-    label = f"out_axes={out_axes!r}" if is_axis(out_axes) else "out_axes"
-    return says(out_axes, label, source)
+    return says(out_axes, "out_axes", source)
 
 
-def take_apart(out: Any, out_says: Says | Auto, witness: Any) -> tuple[list[Any], Output]:
+def take_apart(
+    out: Any, out_says: Says | Auto, witness: Any
+) -> tuple[list[Any], Output]:
     """Splits one example's output and settles its axes; runs while JAX traces.
 
     Args:

@@ -51,9 +51,7 @@ def slashed(path: Path) -> str:
     return "/".join(map(str, words(path)))
 
 
-def _text_matches(
-    finds: Callable[[str], Any], path: Path, above: bool
-) -> bool:
+def _text_matches(finds: Callable[[str], Any], path: Path, above: bool) -> bool:
     """Does the pattern match the leaf, or, for a glob, a node above it?"""
     if not above:
         return finds(slashed(path)) is not None
@@ -79,7 +77,11 @@ def _glob(pattern: str) -> Callable[[str], Any]:
             case "?":
                 parts.append("[^/]")
             case _ if part.startswith("[") and part.endswith("]") and len(part) > 2:
-                parts.append("[" + part[1:-1].replace("!", "^", 1) + "]" if part[1] == "!" else part)
+                parts.append(
+                    "[" + part[1:-1].replace("!", "^", 1) + "]"
+                    if part[1] == "!"
+                    else part
+                )
             case _:
                 parts.append(re.escape(part))
     return re.compile("".join(parts), re.DOTALL).fullmatch
@@ -87,7 +89,9 @@ def _glob(pattern: str) -> Callable[[str], Any]:
 
 def is_nnx_filter(pattern: Any) -> bool:
     """Is it a filter in the sense of nnx, and no plain function?"""
-    if isinstance(pattern, FunctionType | functools.partial) or inspect.ismethod(pattern):
+    if isinstance(pattern, FunctionType | functools.partial) or inspect.ismethod(
+        pattern
+    ):
         return False
     return (
         isinstance(pattern, type | bool | list | tuple)

@@ -393,9 +393,7 @@ def _own_name(name: str) -> RecordError:
     )
 
 
-def _unknown(
-    parent: Places, step: Name, cls: Any, fields: Any
-) -> RecordError:
+def _unknown(parent: Places, step: Name, cls: Any, fields: Any) -> RecordError:
     """The error for a name that the declared class does not have."""
     path = code((*parent.__path__, step))
     names = [name for name, field in fields.items() if not field.static]

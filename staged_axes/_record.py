@@ -63,9 +63,7 @@ class Stage:
     name: str | None
     owner: int
     override: bool = field(default=False, eq=False)
-    undo: list[tuple[str, Any, Any]] | None = field(
-        default=None, eq=False, repr=False
-    )
+    undo: list[tuple[str, Any, Any]] | None = field(default=None, eq=False, repr=False)
 
 
 @frozen(kw_only=True)
@@ -323,9 +321,7 @@ class Record:
             return [p for p in self._places if p[: len(path)] == path]
         return [path] if path in self._places else []
 
-    def _put(
-        self, path: Path, stage: Stage, new: Decision | None, by: Stage
-    ) -> None:
+    def _put(self, path: Path, stage: Stage, new: Decision | None, by: Stage) -> None:
         """Sets or removes one decision; the open stage remembers what was there."""
         here = self._places.setdefault(path, {})
         old = here.pop(stage, None)
@@ -424,13 +420,9 @@ class Record:
         for mount in mounts:
             inner = mount.payload.record.entries()
             conflicts += inner.conflicts
-            decisions += [
-                evolve(d, path=mount.path + d.path) for d in inner.decisions
-            ]
+            decisions += [evolve(d, path=mount.path + d.path) for d in inner.decisions]
             rules += [evolve(r, under=mount.path + r.under) for r in inner.rules]
-            defaults += [
-                evolve(d, path=mount.path + d.path) for d in inner.defaults
-            ]
+            defaults += [evolve(d, path=mount.path + d.path) for d in inner.defaults]
         both = Record(self.form, self.default, self.source)
         for decision in sorted(decisions, key=lambda d: d.order):
             try:
@@ -466,7 +458,6 @@ def conflict(
         Problem(
             kind="conflict",
             path=f"{where(d)} = {form.text(d.payload)}",
-            asked=form.text(d.payload),
             axis=d.payload if isinstance(d.payload, int) else None,
             stage=d.stage.name,
             file=d.source.file,

@@ -11,7 +11,7 @@ plus the decisions, however large the value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,12 +44,14 @@ class Resolution:
     Attributes:
       payloads: An axis, None, `STATIC` or `UNDECIDED` for each leaf.
       deciders: The decision, rule or default behind each.
+      keys: The path of each leaf, in JAX's own keys.
       problems: Everything that does not fit.
       is_general: Does it hold for every value of the same treedef?
     """
 
     payloads: tuple[Any, ...]
     deciders: tuple[Decider, ...]
+    keys: tuple[tuple[Any, ...], ...]
     problems: tuple[Problem, ...]
     is_general: bool
 
@@ -114,10 +116,12 @@ def resolve(
     _report_unmatched(work, entries, value)
     _apply_rules(work, entries.rules)
     _apply_defaults(work, entries.defaults)
-    _ask_leaves(work, leaves)
+    keys = _tree.key_paths(value)
+    _ask_leaves(work, leaves, keys)
     return Resolution(
         tuple(work.payloads),
         tuple(work.deciders),  # type: ignore[arg-type]  # defaults leave no None
+        keys,
         tuple(work.problems),
         work.is_general,
     )
@@ -172,9 +176,7 @@ def _descend(
                     (next_place, spans + isinstance(step, Span))
                 )
     start = at.start
-    for i, (child, child_def) in enumerate(
-        zip(below, treedef.children(), strict=True)
-    ):
+    for i, (child, child_def) in enumerate(zip(below, treedef.children(), strict=True)):
         stop = start + child_def.num_leaves
         if i in chosen:
             path = (*at.path, child.step)
@@ -193,7 +195,9 @@ def match(node: Any, below: list[_tree.Child], step: Step) -> list[int]:
         every = range(len(below))
         if step.is_all:
             return list(every)
-        is_row = isinstance(node, tuple) or all(isinstance(c.step, Index) for c in below)
+        is_row = isinstance(node, tuple) or all(
+            isinstance(c.step, Index) for c in below
+        )
         return list(every[step.start : step.stop : step.step]) if is_row else []
     same = [i for i, child in enumerate(below) if child.step == step]
     if same:
@@ -216,9 +220,7 @@ def _winner(work: _Work, active: list[tuple[_Place, int]]) -> Decision | None:
     """The decision that counts at a node, of all that were made for it."""
     best: Decision | None = None
     fewest = min((spans for place, spans in active if place.here), default=0)
-    rivals = [
-        d for place, spans in active if spans == fewest for d in place.here
-    ]
+    rivals = [d for place, spans in active if spans == fewest for d in place.here]
     work.reached.update(d.order for place, _ in active for d in place.here)
     for rival in sorted(rivals, key=lambda d: d.order):
         if best is not None and _clash(best, rival):
@@ -230,9 +232,7 @@ def _winner(work: _Work, active: list[tuple[_Place, int]]) -> Decision | None:
 def _clash(old: Decision | Rule, new: Decision | Rule) -> bool:
     """Do two stages disagree, and the later may not override?"""
     return (
-        old.stage != new.stage
-        and old.payload != new.payload
-        and not new.stage.override
+        old.stage != new.stage and old.payload != new.payload and not new.stage.override
     )
 
 
@@ -317,7 +317,9 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
                     work.deciders[i], work.payloads[i] = default, default.payload
 
 
-def _ask_leaves(work: _Work, leaves: list[Any]) -> None:
+def _ask_leaves(
+    work: _Work, leaves: list[Any], keys: Sequence[tuple[Any, ...]]
+) -> None:
     """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
     undecided: list[int] = []
     by_leaf: list[int] = []
@@ -326,10 +328,8 @@ def _ask_leaves(work: _Work, leaves: list[Any]) -> None:
             undecided.append(i)
         elif isinstance(payload, PerLeaf):
             by_leaf.append(i)
-    if not (undecided or by_leaf):
-        return
     work.is_general &= not by_leaf
-    paths = _tree.paths(work.scopes[()][0].node)
+    paths = {i: tuple(map(_tree.step_of, keys[i])) for i in undecided + by_leaf}
     for i in by_leaf:
         decider = work.deciders[i]
         assert decider is not None
@@ -453,7 +453,10 @@ def _idle_rule(work: _Work, rule: Rule) -> Problem:
     text = _patterns.text(rule.pattern)
     like: list[str] = []
     if isinstance(rule.pattern, str | re.Pattern):
-        last = re.split(r"[/*]+", rule.pattern if isinstance(rule.pattern, str) else rule.pattern.pattern)[-1]
+        last = re.split(
+            r"[/*]+",
+            rule.pattern if isinstance(rule.pattern, str) else rule.pattern.pattern,
+        )[-1]
         ends = {
             step.name
             for at in work.scopes.get((), ())
@@ -477,6 +480,9 @@ def _idle_rule(work: _Work, rule: Rule) -> Problem:
 def _rule_conflict(work: _Work, old: Rule, new: Rule) -> tuple[Problem, ...]:
     """The problems of two rules of different stages that disagree; once for a pair."""
     found = conflict(
-        old, new, work.form, lambda d: f"sa.rule(spec, {_patterns.text(d.pattern)})"  # type: ignore[union-attr]
+        old,
+        new,
+        work.form,
+        lambda d: f"sa.rule(spec, {_patterns.text(d.pattern)})",  # type: ignore[union-attr]
     ).problems
     return () if set(found) <= set(work.problems) else found

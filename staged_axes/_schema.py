@@ -150,7 +150,7 @@ def _field_item(cls: type, fields: Mapping[str, Field], key: Any) -> Any:
 def _builtin_item(cls: type, args: tuple[Any, ...], key: Any) -> Any:
     """The item of a subscripted container of the standard library."""
     if issubclass(cls, collections.abc.Mapping):
-        return args[1] if len(args) == 2 else None
+        return args[1] if args[1:] else None
     if not issubclass(cls, collections.abc.Sequence) or isinstance(key, str):
         return None
     if cls is not tuple or args[1:] == (...,):

@@ -62,9 +62,14 @@ def headline(problems: Sequence[Problem]) -> str:
         ((kind, n),) = counts.items()
         one, many = SENTENCES[kind]
         return (one if n == 1 and one else many).format(n=n)
-    return f"{len(problems)} things do not fit: " + " ".join(
-        headline([p for p in problems if p.kind == kind])[:-1] + ";" for kind in counts
-    ).removesuffix(";") + "."
+    return (
+        f"{len(problems)} things do not fit: "
+        + " ".join(
+            headline([p for p in problems if p.kind == kind])[:-1] + ";"
+            for kind in counts
+        ).removesuffix(";")
+        + "."
+    )
 
 
 def unfit(problems: Sequence[Problem]) -> BindError:

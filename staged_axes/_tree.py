@@ -7,10 +7,13 @@ from typing import Any
 
 import jax
 import jax.tree_util as jtu
+import numpy as np
 from attrs import fields as attrs_fields
-from attrs import frozen, has as is_attrs
+from attrs import frozen
+from attrs import has as is_attrs
 
 from staged_axes import _compat
+from staged_axes._display import short
 from staged_axes._paths import Index, Key, Name, Path, Step
 from staged_axes.errors import BindError, Problem, error
 
@@ -66,10 +69,22 @@ def is_vmappable(x: Any) -> bool:
     return type(x) in _compat.vmappable_types()
 
 
-def paths(value: Any, is_leaf: Callable[[Any], bool] = is_vmappable) -> list[Path]:
+def key_paths(value: Any) -> tuple[tuple[Any, ...], ...]:
+    """The path of each leaf in JAX's own keys, in flatten order."""
+    flat, _ = jtu.tree_flatten_with_path(value, is_leaf=is_vmappable)
+    return tuple(keys for keys, _ in flat)
+
+
+def paths(value: Any) -> list[Path]:
     """The path of each leaf, in flatten order."""
-    flat, _ = jtu.tree_flatten_with_path(value, is_leaf=is_leaf)
-    return [tuple(map(step_of, keys)) for keys, _ in flat]
+    return [path for path, _ in units(value, lambda _: False)]
+
+
+def abstract(leaf: Any) -> Any:
+    """What stays of a leaf when its data is gone: shape and dtype, or a short text."""
+    if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    return short(leaf)
 
 
 def units(value: Any, is_unit: Callable[[Any], bool]) -> Iterator[tuple[Path, Any]]:
@@ -182,6 +197,25 @@ def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
     ]
 
 
-def _holds_tracer(x: Any) -> bool:
-    """Is a tracer among the leaves of the object?"""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jtu.tree_leaves(x))
+def _holds_tracer(x: Any, depth: int = 2) -> bool:
+    """Is a tracer in it: among its leaves, or in an object of the user's among those?
+
+    A class may wrap its static data in an object of its own, as equinox does.
+    """
+    return any(
+        isinstance(leaf, jax.core.Tracer)
+        or (depth > 0 and any(_holds_tracer(y, depth - 1) for y in _held(leaf)))
+        for leaf in jtu.tree_leaves(x)
+    )
+
+
+def _held(x: Any) -> list[Any]:
+    """What an opaque object has in its attributes; nothing for data and functions."""
+    if isinstance(x, _PLAIN) or callable(x):
+        return []
+    slots = [n for cls in type(x).__mro__ for n in getattr(cls, "__slots__", ())]
+    named = [getattr(x, n) for n in slots if isinstance(n, str) and hasattr(x, n)]
+    return [*named, *getattr(x, "__dict__", {}).values()]
+
+
+_PLAIN = (str, bytes, int, float, complex, np.ndarray, np.generic, jax.Array)

@@ -242,9 +242,7 @@ def _shape(
     wanted: Shape,
 ) -> Problem:
     """The problem of a leaf whose shape is not the template's."""
-    added = [
-        k for k in range(len(there)) if there[:k] + there[k + 1 :] == single
-    ]
+    added = [k for k in range(len(there)) if there[:k] + there[k + 1 :] == single]
     if axis is None and added:
         fix = f"it has a batch axis: {code(path)} = {added[0]}"
     elif axis is not None and there == single:

@@ -62,7 +62,9 @@ class Mapped:
     axis_size: int | None = None
     options: Mapping[str, Any] = field(factory=dict)
 
-    def plan(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Plan, list[Any]]:
+    def plan(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Plan, list[Any]]:
         """Settles the axis of each leaf of a call.
 
         Returns:
@@ -299,5 +301,3 @@ def _traced(argument: Argument, treedef: Any) -> list[Problem]:
         )
         for path, name in _tree.traced_statics(argument.value, treedef)
     ]
-
-

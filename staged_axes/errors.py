@@ -105,9 +105,7 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width)
-            for cell, width in zip(row, widths, strict=True)
-            if width
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width
         ).rstrip()
         for row in cells
     ]
@@ -120,15 +118,13 @@ def message(
 
     Long parts are shortened so that the whole stays below 2,000 characters.
     """
-    rows = [
-        (p.path, p.there, p.asked, p.decided_by) for p in problems if p.path
-    ]
+    rows = [(p.path, p.there, p.asked, p.decided_by) for p in problems if p.path]
     lines = columns(rows[:ROWS])
     more = len(rows) - ROWS
     fixes = list(dict.fromkeys(fixes or [p.fix for p in problems if p.fix]))[:3]
     parts = [clip(headline, 400)]
     if lines:
-        parts += ["", *(f"  {clip(line, 170)}" for line in lines)]
+        parts += ["", *(f"  {line[:170]}" for line in lines)]
         parts += [f"  and {more} more"] if more > 0 else []
     for i, fix in enumerate(fixes):
         indented = fix[:300].replace("\n", "\n       ")

@@ -1,5 +1,8 @@
 """Classes whose annotations are all strings, for test_schema."""
 
+# The older ways to write annotations must be understood as well.
+# ruff: noqa: UP037, UP045
+
 from __future__ import annotations
 
 import dataclasses
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 class Node:
     wheel: Wheel
     wheels: list[Wheel]
-    own: "Optional[Wheel]"  # noqa: UP037
+    own: "Optional[Wheel]"
     child: Node | None
     fixed: Final[int]
 

@@ -1,5 +1,8 @@
 """What `_schema` reads from the declarations of many kinds of classes."""
 
+# The older ways to write annotations must be understood as well.
+# ruff: noqa: UP006, UP007, UP035, UP045
+
 import collections
 import dataclasses
 import sys
@@ -24,9 +27,9 @@ from typing import (
 import attrs
 import jax
 import pytest
-import schema_strings
 import typing_extensions
 
+import schema_strings
 from staged_axes._schema import class_of, fields_of, item_type
 
 T = TypeVar("T")
@@ -182,7 +185,7 @@ def test_chex_dataclass():
 
 @pytest.mark.parametrize("slots", [True, False], ids=["slots", "dict"])
 def test_attrs_class(slots):
-    """attrs classes may use either word in their metadata."""
+    """An attrs class may use either word in its metadata."""
 
     @attrs.frozen(slots=slots)
     class State:
@@ -196,7 +199,7 @@ def test_attrs_class(slots):
 
 
 def test_attrs_inheritance_and_missing_annotations():
-    """attrs fields are inherited, and one without an annotation has no type."""
+    """Fields of attrs are inherited, and one without an annotation has no type."""
 
     @attrs.define
     class Base:
@@ -531,7 +534,7 @@ def test_item_type_is_unknown(annotation, key):
 
 
 def test_item_of_frozen_dict():
-    """flax's FrozenDict is a mapping like any other."""
+    """The FrozenDict of flax is a mapping like any other."""
     core = pytest.importorskip("flax.core")
     assert item_type(core.FrozenDict[str, Wheel], "a") is Wheel
 
