@@ -5,7 +5,7 @@ Agent, actuator, pendulum and sensor run at their own rates and talk with delays
     agent --> actuator --(delay)--> world --(delay)--> sensor --> agent
 
 rex turns their timing into a graph, and the state of that graph is one pytree of more
-than a hundred leaves. Every setting below ends up in its *static* fields.
+than a hundred leaves. The settings end up in its *static* fields and its structure.
 """
 
 import sys
@@ -78,6 +78,7 @@ def build(settings: Settings) -> Graph:
 
 def start(graph: Graph) -> GraphState:
     """The state before the first step, with room for what the sensor reports."""
+    # Not `jax.random.key`: rex 0.0.12 cannot run with typed keys in its state.
     state = graph.init(jax.random.PRNGKey(0))
     return graph.init_record(state, output={"sensor": True})
 
