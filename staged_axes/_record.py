@@ -39,8 +39,9 @@ _owners = itertools.count()
 
 @frozen(eq=False)
 class _Run:
-    """One run through the body of a stage."""
+    """One run through the body of a stage of a record."""
 
+    owner: int
     stage: Stage
 
 
@@ -122,22 +123,26 @@ class Record:
     def current_stage(self) -> Stage:
         """The innermost open stage of this record, or the unnamed one."""
         for run in reversed(_active.get()):
-            if run.stage.owner == self.owner:
+            if run.owner == self.owner:
                 return run.stage
         return Stage(None, self.owner)
 
-    def enter(self, stage: Stage) -> None:
+    def open(self, stage: Stage) -> None:
         """Opens a stage for the thread that asks."""
         with self._lock:
             if not self._open:
                 self._before = self._standing.copy()
             self._open += 1
-        _active.set((*_active.get(), _Run(stage)))
+        _active.set((*_active.get(), _Run(self.owner, stage)))
 
-    def leave(self, stage: Stage, *, failed: bool) -> None:
+    def close(self, stage: Stage, *, failed: bool) -> None:
         """Closes a stage; takes back what was written in it if it failed."""
         runs = _active.get()
-        this = next(run for run in reversed(runs) if run.stage is stage)
+        this = next(
+            run
+            for run in reversed(runs)
+            if (run.owner, run.stage) == (self.owner, stage)
+        )
         _active.set(tuple(run for run in runs if run is not this))
         with self._lock:
             if failed:
@@ -330,7 +335,7 @@ class StageBlock(ContextDecorator):
     _stage: Stage
 
     def __enter__(self) -> None:
-        self._record.enter(self._stage)
+        self._record.open(self._stage)
 
     def __exit__(self, kind: object, *_: object) -> None:
-        self._record.leave(self._stage, failed=kind is not None)
+        self._record.close(self._stage, failed=kind is not None)
