@@ -26,7 +26,7 @@ from staged_axes._paths import (
     nearest,
 )
 from staged_axes._record import Record
-from staged_axes.errors import Problem, RecordError, error
+from staged_axes.errors import FieldError, Problem, RecordError, error
 
 
 class Places:
@@ -117,7 +117,7 @@ class Placeholder(Places):
 def _refuse(what: str) -> Any:
     """A method that says that a placeholder cannot be used so."""
 
-    def method(self: Placeholder, *_: Any) -> NoReturn:
+    def method(self: Placeholder, *_: Any, **__: Any) -> NoReturn:
         _no_value(self, what)
 
     return method
@@ -127,6 +127,7 @@ for _names, _what in (
     ("bool", "used as a truth value"),
     ("len", "measured with len()"),
     ("lt le gt ge", "compared"),
+    ("array jax_array", "turned into an array"),
     ("int float complex index round trunc floor ceil", "turned into a number"),
     (
         "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or "
@@ -275,14 +276,14 @@ def _own_name(name: str) -> RecordError:
     )
 
 
-def _unknown(parent: Places, step: Name, cls: Any, fields: Any) -> RecordError:
+def _unknown(parent: Places, step: Name, cls: Any, fields: Any) -> FieldError:
     """The error for a name that the declared class does not have."""
     path = code((*parent.__path__, step))
     names = [name for name, field in fields.items() if not field.static]
     like = nearest(step.name, names)
     better = [code((*parent.__path__, evolve(step, name=n))) for n in like[:1]]
     return error(
-        RecordError,
+        FieldError,
         f"{cls.__name__} has no field {step.name!r}.",
         Problem(
             kind="unknown",
@@ -293,10 +294,10 @@ def _unknown(parent: Places, step: Name, cls: Any, fields: Any) -> RecordError:
     )
 
 
-def _static(parent: Places, step: Name, cls: Any) -> RecordError:
+def _static(parent: Places, step: Name, cls: Any) -> FieldError:
     """The error for a field that is static data."""
     return error(
-        RecordError,
+        FieldError,
         f"{cls.__name__}.{step.name} is a static field: it is no leaf and has no axis.",
         Problem(
             kind="static",

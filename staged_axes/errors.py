@@ -2,6 +2,7 @@
 
     StagedAxesError
     ├── RecordError (TypeError)       a decision that cannot be written down
+    │   └── FieldError (AttributeError)   ... as the declared class has no such leaf
     ├── ConflictError (ValueError)    two stages decide one place differently
     ├── BindError (ValueError)        a record and a value do not fit
     │   └── BindConflictError         ... and a conflict is among the reasons
@@ -72,6 +73,13 @@ class StagedAxesError(Exception):
 
 class RecordError(StagedAxesError, TypeError):
     """A decision that cannot be written down: a bad axis, name, path or rule."""
+
+
+class FieldError(RecordError, AttributeError):
+    """A name that the declared class does not have, or has as static data.
+
+    An `AttributeError` too, so that `hasattr` and `getattr` with a default answer.
+    """
 
 
 class ConflictError(StagedAxesError, ValueError):
