@@ -36,8 +36,8 @@ from staged_axes._provenance import Source
 from staged_axes.errors import ConflictError, Problem
 
 _UNSHARED = {"_lock", "_entries"}
-_orders = itertools.count()
-_owners = itertools.count()
+orders = itertools.count()
+owners = itertools.count()
 _active: ContextVar[tuple[Stage, ...]] = ContextVar("staged_axes_active", default=())
 
 
@@ -58,7 +58,7 @@ class Record:
         self.default = default
         self.source = source
         self.label = label
-        self.owner = next(_owners)
+        self.owner = next(owners)
         self._places: dict[Path, dict[Stage, Decision]] = {}
         self._above: Counter[Path] = Counter()
         self._rules: dict[int, Rule] = {}
@@ -78,7 +78,7 @@ class Record:
         self.__dict__.update(state)
         self._entries = None
         self._lock = threading.RLock()
-        fresh: defaultdict[int, int] = defaultdict(lambda: next(_owners))
+        fresh: defaultdict[int, int] = defaultdict(lambda: next(owners))
         self.owner = fresh[self.owner]
         self._places = {
             path: {
@@ -136,7 +136,7 @@ class Record:
                 payload=payload,
                 stage=evolve(by, undo=None),
                 source=source or _provenance.caller(),
-                order=next(_orders),
+                order=next(orders),
                 optional=optional,
             ),
             by,
@@ -195,7 +195,7 @@ class Record:
                 payload=payload,
                 stage=evolve(by, undo=None),
                 source=_provenance.caller(),
-                order=next(_orders),
+                order=next(orders),
                 optional=optional,
                 under=under,
             ),
@@ -212,6 +212,14 @@ class Record:
                 ):
                     self._put_rule(old.order, None, by)
             self._put_rule(new.order, new, by)
+
+    def restore(self, entry: Decision | Rule) -> None:
+        """Puts back an entry as it was: it replaces nothing and is no conflict."""
+        with self._lock:
+            if isinstance(entry, Decision):
+                self._put(entry.path, entry.stage, entry, entry.stage)
+            else:
+                self._put_rule(entry.order, entry, entry.stage)
 
     def _at_and_below(self, path: Path) -> Iterable[Path]:
         """The recorded places at and below the path."""
