@@ -1,1 +1,49 @@
-"""Say which leaves `vmap` maps before you have the data."""
+"""Say which leaves `vmap` maps before you have the data.
+
+record   `AxesBuilder`      decisions, early, by several modules; no data needed
+resolve                     one decision for each leaf of a concrete value
+bind     `spec.bind(val)`   checked axes, and who decided each: `BoundAxes`
+run      `vmap`             the function over the flat leaves of its arguments
+"""
+
+from importlib.metadata import version
+
+from staged_axes._axes import STATIC, from_node, optional, per_leaf
+from staged_axes._bind import BoundAxes
+from staged_axes._builder import AxesBuilder, merge
+from staged_axes._by_text import at, record, rule
+from staged_axes._decisions import UNDECIDED
+from staged_axes._outputs import AUTO
+from staged_axes._vmap import vmap
+from staged_axes.errors import (
+    BatchError,
+    BindError,
+    ConflictError,
+    Problem,
+    RecordError,
+    StagedAxesError,
+)
+
+__all__ = [
+    "AUTO",
+    "STATIC",
+    "UNDECIDED",
+    "AxesBuilder",
+    "BatchError",
+    "BindError",
+    "BoundAxes",
+    "ConflictError",
+    "Problem",
+    "RecordError",
+    "StagedAxesError",
+    "at",
+    "from_node",
+    "merge",
+    "optional",
+    "per_leaf",
+    "record",
+    "rule",
+    "vmap",
+]
+
+__version__ = version("staged_axes")

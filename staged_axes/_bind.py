@@ -1,0 +1,225 @@
+"""Record and value -> `BoundAxes`: one checked axis for each leaf, and who decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.tree_util as jtu
+from attrs import field, frozen
+
+from staged_axes import _tree, _validate
+from staged_axes import _vmap as mapping
+from staged_axes._axes import AXES, STATIC
+from staged_axes._collapse import Row, collapse
+from staged_axes._decisions import Entries
+from staged_axes._display import Table, short
+from staged_axes._misses import Decider
+from staged_axes._paths import code
+from staged_axes._record import Record
+from staged_axes._resolve import resolve
+from staged_axes._summary import unfit
+from staged_axes.errors import BindError, Problem, error
+
+
+@frozen(kw_only=True, repr=False)
+class BoundAxes:
+    """One axis for each leaf of a value, checked against its shapes.
+
+    Made by `AxesBuilder.bind`; do not build it by hand. It keeps no array of the value.
+
+    Attributes:
+      leaf_axes: An axis, counted from the front, or None for each leaf, in flatten
+        order.
+      batch_size: How many examples there are; None for a value without leaves.
+      treedef: The value's structure, with its static data.
+    """
+
+    leaf_axes: tuple[int | None, ...]
+    batch_size: int | None
+    treedef: Any = field(eq=False)
+    _entries: Entries = field(eq=False)
+    _payloads: tuple[Any, ...] = field(eq=False)
+    _deciders: tuple[Decider, ...] = field(eq=False)
+    _kinds: tuple[Any, ...] = field(eq=False)
+    _keys: tuple[Any, ...] = field(eq=False)
+
+    def entries(self) -> Entries:
+        """What the record said when the value was bound."""
+        return self._entries
+
+    @property
+    def in_axes(self) -> Any:
+        """The value's own structure and static data with an axis at each leaf.
+
+        For `jax.vmap(fn, in_axes=(bound.in_axes,))`. This is the one place where a
+        user's class is built with axes in it.
+
+        Raises:
+          BindError: The class does not take it: it validates, converts or inspects its
+            leaves. `vmap` and `batch` of this object work with every class.
+
+        Example:
+          >>> import jax, jax.numpy as jnp, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> spec.b = None
+          >>> value = {"a": jnp.arange(3.0), "b": jnp.ones(2)}
+          >>> spec.bind(value).in_axes
+          {'a': 0, 'b': None}
+        """
+        try:
+            tree = self.treedef.unflatten(self.leaf_axes)
+            back = jtu.tree_leaves(tree, is_leaf=lambda x: x is None)
+        except Exception as e:
+            why = f"{type(e).__name__}: {e}"
+            raise self._refused(why) from e
+        # None fields of the value come back as leaves too.
+        kept = [x for x in back if x is not None]
+        if kept != [x for x in self.leaf_axes if x is not None] or any(
+            type(x) is not int for x in kept
+        ):
+            why = "it changes what is put into it"
+            raise self._refused(why)
+        return tree
+
+    def _refused(self, why: str) -> BindError:
+        """The error for a class that cannot hold axes."""
+        data = self.treedef.node_data()
+        name = data[0].__name__ if data else "this value"
+        return error(
+            BindError,
+            f"{name} cannot be built with axes in the place of arrays.",
+            Problem(kind="in-axes", path="bound.in_axes", there=why),
+            fixes=["bound.vmap(fn) or bound.batch(fn): they build no object with axes"],
+        )
+
+    def vmap(
+        self, fn: Callable[..., Any], out_axes: Any = 0, **options: Any
+    ) -> Callable[..., Any]:
+        """Maps a function of one argument as `sa.vmap` does, with these axes.
+
+        Args:
+          fn: The function of one example.
+          out_axes: As in `sa.vmap`.
+          **options: The other options of `sa.vmap`.
+
+        Returns:
+          The mapped function. It takes every value that the record fits.
+
+        Example:
+          >>> import jax.numpy as jnp, staged_axes as sa
+          >>> value = {"a": jnp.arange(3.0), "b": jnp.ones(2)}
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> spec.b = None
+          >>> spec.bind(value).vmap(lambda v: v["a"] + v["b"].sum())(value)
+          Array([2., 3., 4.], dtype=float32)
+        """
+        if not any(axis is not None for axis in self.leaf_axes):
+            options.setdefault("axis_size", self.batch_size)
+        return mapping.vmap(fn, in_axes=self, out_axes=out_axes, **options)
+
+    def table(self) -> Table:
+        """Path, array, axis, size, who decided; agreeing subtrees are one row."""
+        rows = []
+        for keys, kind, payload, axis, decider in zip(
+            self._keys,
+            self._kinds,
+            self._payloads,
+            self.leaf_axes,
+            self._deciders,
+            strict=True,
+        ):
+            how = "static" if payload is STATIC else "-" if axis is None else str(axis)
+            size = "" if axis is None else str(self.batch_size)
+            path = ("value", *(str(_tree.step_of(key)) for key in keys))
+            there = kind if isinstance(kind, str) else short(kind)
+            rows.append(Row(path, (there, how, size, str(decider))))
+        few = collapse(
+            rows, decision=(1, 2, 3), notable=lambda row: row.cells[1] != "-"
+        )
+        mapped = sum(axis is not None for axis in self.leaf_axes)
+        n = len(self.leaf_axes)
+        return Table(
+            f"{n} {'leaf' if n == 1 else 'leaves'}, {mapped} mapped, "
+            f"batch size {self.batch_size}",
+            ("path", "array", "axis", "size", "decided by"),
+            tuple(("".join(row.path), *row.cells) for row in few),
+        )
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def __repr__(self) -> str:
+        mapped = sum(axis is not None for axis in self.leaf_axes)
+        return (
+            f"<BoundAxes: {mapped} of {len(self.leaf_axes)} leaves mapped, "
+            f"batch size {self.batch_size}>"
+        )
+
+    def __rich__(self) -> Any:
+        return self.table().__rich__()
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
+def bind(
+    record: Record,
+    value: Any,
+    *,
+    like: Any = None,
+    axis_size: int | None = None,
+) -> BoundAxes:
+    """Resolves a record for a value and checks it against the value's shapes.
+
+    Raises:
+      BindError: They do not fit; with every reason.
+    """
+    leaves, treedef = _tree.flatten(value)
+    entries = record.entries()
+    resolved = resolve(entries, AXES, value, leaves, treedef)
+
+    checked = _validate.check(
+        leaves,
+        resolved.payloads,
+        resolved.deciders,
+        lambda i: ("value", tuple(map(_tree.step_of, resolved.keys[i]))),
+        axis_size=axis_size,
+    )
+    problems = [
+        *resolved.problems,
+        *_traced(value, treedef),
+        *checked.problems,
+    ]
+    if leaves and checked.batch_size is None and not problems:
+        problems += _validate.nothing_mapped("value", resolved.deciders)
+    if like is not None and not problems:
+        problems += _validate.against_template(
+            checked, value, leaves, resolved.deciders, like
+        )
+    if problems:
+        raise unfit(problems)
+    return BoundAxes(
+        leaf_axes=checked.axes,
+        batch_size=checked.batch_size,
+        treedef=treedef,
+        entries=entries,
+        payloads=resolved.payloads,
+        deciders=resolved.deciders,
+        kinds=tuple(map(_tree.abstract, leaves)),
+        keys=resolved.keys,
+    )
+
+
+def _traced(value: Any, treedef: Any) -> list[Problem]:
+    """A problem for each static field that holds a tracer."""
+    return [
+        Problem(
+            kind="tracer",
+            path=code(path, "value") + ("" if name[0] == "(" else ".") + name,
+            there="a static field that holds a tracer",
+            asked="static data must be concrete",
+            fix="make it a leaf, or build the value outside of the transformation",
+        )
+        for path, name in _tree.traced_statics(value, treedef)
+    ]

@@ -1,0 +1,248 @@
+"""`AxesBuilder`: decisions early, by several modules, bound late."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import AbstractContextManager
+from typing import Any
+
+from staged_axes import _bind, _provenance
+from staged_axes._arguments import record_of_tree
+from staged_axes._axes import AXES
+from staged_axes._bind import BoundAxes
+from staged_axes._decisions import UNDECIDED, Decision, Rule
+from staged_axes._display import Table
+from staged_axes._placeholders import Places
+from staged_axes._record import Record
+from staged_axes.errors import ConflictError, Problem, RecordError, error
+
+
+class AxesBuilder(Places):
+    """Records which leaves are mapped, before there is a value.
+
+    Attributes and items name places: `spec.wheel.drag = None`, `spec["layers"][2].w =
+    1`, `spec.layers[:].w = 1`. A decision holds for the whole subtree, unless another
+    one is nearer to a leaf. Nothing is looked up until a value is bound, except in the
+    declared class, where one is given.
+
+    Args:
+      cls: The class of the value. Names that it does not have, and static fields, are
+        then refused at the line that writes them.
+      default: The axis of leaves for which nobody decides: an int, None for shared, a
+        `per_leaf` decision, or `UNDECIDED`, which makes such a leaf an error.
+
+    Raises:
+      RecordError: The default is no axis, or `cls` is no class.
+
+    Example:
+      >>> import jax.numpy as jnp, staged_axes as sa
+      >>> spec = sa.AxesBuilder(default=0)
+      >>> spec.bar = None
+      >>> spec.bind({"a": jnp.ones(3), "bar": {"b": jnp.ones(2)}}).leaf_axes
+      (0, None)
+
+    Source:
+      https://github.com/jax-ml/jax/issues/19729
+    """
+
+    __slots__ = ()
+
+    def __init__(self, cls: Any = None, *, default: Any = 0) -> None:
+        if (
+            cls is not None
+            and not isinstance(cls, type)
+            and not hasattr(cls, "__origin__")
+        ):
+            raise error(
+                RecordError,
+                f"AxesBuilder takes the class of the value, not {cls!r:.40}.",
+                Problem(
+                    kind="class", path="sa.AxesBuilder(...)", there=type(cls).__name__
+                ),
+                fixes=[f"sa.AxesBuilder(default={cls!r:.40})"],
+            )
+        if default is not UNDECIDED:
+            default = AXES.check(default, "default")
+        super().__init__(Record(AXES, default, _provenance.caller()), (), cls)
+
+    @classmethod
+    def from_tree(cls, tree: Any) -> AxesBuilder:
+        """The builder that says what an ordinary axes tree says.
+
+        Args:
+          tree: A prefix of the values to come, with an int or None at each leaf. Its
+            static data is not read; lists stand for tuples and dicts for FrozenDicts.
+
+        Returns:
+          A builder that leaves undecided what the tree does not reach.
+
+        Raises:
+          RecordError: A leaf of the tree is no axis.
+
+        Example:
+          >>> import jax.numpy as jnp, staged_axes as sa
+          >>> spec = sa.AxesBuilder.from_tree({"a": 0, "bar": None})
+          >>> spec.bind({"a": jnp.ones(3), "bar": {"b": jnp.ones(2)}}).leaf_axes
+          (0, None)
+        """
+        builder = cls.__new__(cls)
+        record = record_of_tree(tree, "axes tree", _provenance.caller())
+        Places.__init__(builder, record, (), None)
+        return builder
+
+    def stage(
+        self, name: str, *, override: bool = False
+    ) -> AbstractContextManager[None]:
+        """Labels the decisions inside; a context manager and a decorator.
+
+        Where the body raises, its decisions are taken back.
+
+        Args:
+          name: What the stage is called in tables and messages.
+          override: Let this stage decide differently from earlier ones; it then also
+            replaces what they wrote below.
+
+        Example:
+          >>> import staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=None)
+          >>> with spec.stage("sysid"):
+          ...     spec.world.mass = 0
+        """
+        if not isinstance(name, str) or not name:
+            raise error(
+                RecordError,
+                "a stage needs a name.",
+                Problem(
+                    kind="stage", path="spec.stage(...)", there=type(name).__name__
+                ),
+                fixes=['with spec.stage("sysid"): ...'],
+            )
+        return self.__record__.stage(name, override=override)
+
+    def bind(
+        self, value: Any, *, like: Any = None, axis_size: int | None = None
+    ) -> BoundAxes:
+        """One axis for each leaf of a value, checked.
+
+        Args:
+          value: Any pytree: arrays, tracers, or what `jax.eval_shape` gives. Not
+            changed; structure, shapes and types are read.
+          like: The value of one example. Mapped leaves must then have its shape with
+            the batch axis put in, shared leaves its very shape.
+          axis_size: The batch size. Needed only where no leaf is mapped.
+
+        Returns:
+          The axes; print them to see who decided.
+
+        Raises:
+          BindError: Record and value do not fit; `problems` has every reason.
+          BindConflictError: ... and two stages disagree, among the reasons.
+
+        Example:
+          >>> import jax.numpy as jnp, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> spec.b = None
+          >>> bound = spec.bind({"a": jnp.ones((3, 2)), "b": jnp.ones(2)})
+          >>> bound.leaf_axes, bound.batch_size
+          ((0, None), 3)
+        """
+        return _bind.bind(self.__record__, value, like=like, axis_size=axis_size)
+
+    def table(self) -> Table:
+        """What was recorded, by stage, with the line that decided."""
+        record = self.__record__
+        entries = record.entries()
+        made: list[Decision | Rule] = [*entries.decisions, *entries.rules]
+        rows = [
+            (
+                d.stage.name or "",
+                d.place,
+                record.form.text(d.payload) + (" if there" if d.optional else ""),
+                str(d.source),
+            )
+            for d in made
+        ]
+        default = record.form.text(record.default)
+        return Table(
+            f"AxesBuilder, default {default}",
+            ("stage", "place", "axis", "decided at"),
+            tuple(rows),
+        )
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def __repr__(self) -> str:
+        entries = self.__record__.entries()
+        default = self.__record__.form.text(self.__record__.default)
+        return (
+            f"<AxesBuilder: {len(entries.decisions)} decisions, "
+            f"{len(entries.rules)} rules, default {default}>"
+        )
+
+    def __rich__(self) -> Any:
+        return self.table().__rich__()
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.__record__, self.__type__)
+
+    def __copy__(self) -> AxesBuilder:
+        return _rebuild(copy.copy(self.__record__), self.__type__)
+
+
+def _rebuild(record: Record, type_: Any) -> AxesBuilder:
+    """A builder around a record."""
+    builder = AxesBuilder.__new__(AxesBuilder)
+    Places.__init__(builder, record, (), type_)
+    return builder
+
+
+def merge(*builders: AxesBuilder) -> AxesBuilder:
+    """A new builder with the records of all, under the rule for conflicts.
+
+    Raises:
+      ConflictError: Two of them decide one place, or the default, differently.
+
+    Example:
+      >>> import staged_axes as sa
+      >>> a, b = sa.AxesBuilder(default=None), sa.AxesBuilder(default=None)
+      >>> a.x = 0
+      >>> b.y = 1
+      >>> sa.merge(a, b)
+      <AxesBuilder: 2 decisions, 0 rules, default None>
+    """
+    records = [b.__record__ for b in builders]
+    merged = Record(AXES, UNDECIDED, _provenance.caller())
+    for record in records:
+        if record.default is not UNDECIDED:
+            if merged.default not in (UNDECIDED, record.default):
+                raise _defaults_differ(records)
+            merged.default = record.default
+        own = record.own()
+        for decision in own.decisions:
+            merged.write(decision)
+        for rule in own.rules:
+            merged.write_rule(rule)
+    return _rebuild(merged, builders[0].__type__ if len(builders) == 1 else None)
+
+
+def _defaults_differ(records: list[Record]) -> ConflictError:
+    """The error for builders with different defaults."""
+    return error(
+        ConflictError,
+        "the builders have different defaults.",
+        *(
+            Problem(
+                kind="conflict",
+                path=f"default={r.form.text(r.default)}",
+                file=r.source.file,
+                line=r.source.line,
+                decided_by=str(r.source),
+            )
+            for r in records
+        ),
+        fixes=["give all of them one default, or sa.UNDECIDED to all but one"],
+    )

@@ -1,0 +1,36 @@
+"""The only file that knows JAX versions, or names that JAX does not make public."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+# To delete once a public name tells which types `jax.vmap` takes as leaves. The public
+# alias is deprecated since JAX 0.4.36, and 0.12.0 has no successor; registration,
+# `jax.interpreters.batching.register_vmappable`, is public in all of them.
+from jax._src.interpreters.batching import vmappables as _vmappables
+
+
+def vmappable_types() -> Collection[type]:
+    """The types that `jax.vmap` takes as one leaf though they are nodes, as BCOO is."""
+    return _vmappables
+
+
+# `PyTreeDef` offers its nodes one by one (`node_data()`, `children()`), which costs
+# four times as much from Python as this one call. A row is (kind, arity, data, class,
+# leaves, nodes), in post-order, from JAX 0.4.30 to 0.12.0.1; a test reads it on each.
+# To delete once `PyTreeDef` can list its nodes.
+def treedef_nodes(treedef: Any) -> list[tuple[Any, ...]]:
+    """A row for each node of the treedef, in post-order."""
+    nodes: list[tuple[Any, ...]] = treedef.__getstate__()[1]
+    return nodes
+
+
+def node_data(row: tuple[Any, ...]) -> Any:
+    """The static data in one row of `treedef_nodes`."""
+    return row[2]
+
+
+def node_class(row: tuple[Any, ...]) -> Any:
+    """The registered class in one row of `treedef_nodes`, None for JAX's own kinds."""
+    return row[3]

@@ -1,0 +1,109 @@
+"""The patterns of rules: which leaves of a value a glob, regex or filter means."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from staged_axes import _tree
+from staged_axes._paths import Path, words
+
+
+def matching(pattern: Any, node: Any) -> list[int]:
+    """The leaves of the node, by number, that the pattern means."""
+    if isinstance(pattern, str | re.Pattern):
+        finds = _glob(pattern) if isinstance(pattern, str) else pattern.search
+        return [
+            i
+            for i, path in enumerate(_tree.paths(node))
+            if _text_matches(finds, path, isinstance(pattern, str))
+        ]
+    if is_nnx_filter(pattern):
+        return _by_filter(pattern, node)
+    return [
+        i
+        for i, (path, leaf) in enumerate(_tree.units(node, lambda _: False))
+        if pattern(words(path), leaf)
+    ]
+
+
+def is_by_path(pattern: Any) -> bool:
+    """Does the pattern read paths alone, and no leaf?"""
+    return isinstance(pattern, str | re.Pattern)
+
+
+def slashed(path: Path) -> str:
+    """The path as globs and regular expressions see it: `layers/2/w`."""
+    return "/".join(map(str, words(path)))
+
+
+def _text_matches(finds: Callable[[str], Any], path: Path, above: bool) -> bool:
+    """Does the pattern match the leaf, or, for a glob, a node above it?"""
+    if not above:
+        return finds(slashed(path)) is not None
+    return any(
+        finds(slashed(path[:depth])) is not None for depth in range(len(path), -1, -1)
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _glob(pattern: str) -> Callable[[str], Any]:
+    """A glob as a matcher of whole texts: `**` takes any steps, `*` none of the `/`."""
+    parts = []
+    for part in re.split(r"(\*\*/|/\*\*$|\*\*|\*|\?|\[!?[^\]]+\])", pattern):
+        match part:
+            case "**/":
+                parts.append("(?:.*/)?")
+            case "/**":
+                parts.append("/.*")
+            case "**":
+                parts.append(".*")
+            case "*":
+                parts.append("[^/]*")
+            case "?":
+                parts.append("[^/]")
+            case _ if part.startswith("[") and part.endswith("]"):
+                parts.append(part.replace("[!", "[^", 1))
+            case _:
+                parts.append(re.escape(part))
+    return re.compile("".join(parts), re.DOTALL).fullmatch
+
+
+def is_nnx_filter(pattern: Any) -> bool:
+    """Is it a filter in the sense of nnx, and no plain function?"""
+    if isinstance(pattern, FunctionType | functools.partial) or inspect.ismethod(
+        pattern
+    ):
+        return False
+    return (
+        isinstance(pattern, type | bool | list | tuple)
+        or pattern is ...
+        or type(pattern).__module__.startswith("flax.nnx")
+    )
+
+
+def _by_filter(pattern: Any, node: Any) -> list[int]:
+    """The leaves below the variables (or the leaves) that an nnx filter takes."""
+    from flax.nnx import filterlib
+
+    predicate = filterlib.to_predicate(pattern)
+    found: list[int] = []
+    start = 0
+    for path, unit in _tree.units(node, _is_variable):
+        count = len(_tree.flatten(unit)[0])
+        if predicate(words(path), unit):
+            found.extend(range(start, start + count))
+        start += count
+    return found
+
+
+def _is_variable(x: Any) -> bool:
+    """Is it an nnx variable, or the state of one?"""
+    nnx = sys.modules.get("flax.nnx")
+    kinds = [getattr(nnx, name, None) for name in ("Variable", "VariableState")]
+    return isinstance(x, tuple(k for k in kinds if isinstance(k, type)))

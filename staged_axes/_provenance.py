@@ -1,0 +1,35 @@
+"""Which line of the user's code decided."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from attrs import frozen
+
+PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+@frozen
+class Source:
+    """A line of code. `str()` gives it as `file:line`, in short."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        name = self.file
+        if os.path.isabs(name):
+            inside = os.path.relpath(name)
+            name = os.path.basename(name) if inside.startswith("..") else inside
+        elif name.startswith("<"):  # a doctest, a notebook, a prompt
+            name = os.path.basename(name.strip("<>"))
+        return f"{name}:{self.line}"
+
+
+def caller() -> Source:
+    """The innermost line on the stack that lies outside this package."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return Source(frame.f_code.co_filename, frame.f_lineno)

@@ -1,0 +1,323 @@
+"""Record and structure -> one decision for each leaf.
+
+The rule: the decision nearest to a leaf wins; an exact place beats a slice at the same
+depth; paths beat rules; rules beat the default. Stages that disagree about one place,
+and decisions and rules that match nothing, are problems; all of them are gathered.
+
+Only nodes on the way to a decision are looked into, so the cost is that of flattening
+plus the decisions, however large the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import Factory, define, frozen
+
+from staged_axes import _misses, _patterns, _tree
+from staged_axes._axes import FromNode, PerLeaf
+from staged_axes._decisions import (
+    UNDECIDED,
+    Decision,
+    Default,
+    Entries,
+    Form,
+    Mounted,
+    Rule,
+    conflict,
+)
+from staged_axes._display import short
+from staged_axes._match import match
+from staged_axes._misses import Decider, problem
+from staged_axes._paths import Name, Path, Span, Step, code
+from staged_axes.errors import Problem
+
+
+@frozen
+class Resolution:
+    """What was decided for each leaf, in flatten order, and by whom.
+
+    Attributes:
+      payloads: An axis, None, `STATIC` or `UNDECIDED` for each leaf.
+      deciders: The decision, rule or default behind each.
+      keys: The path of each leaf, in JAX's own keys.
+      problems: Everything that does not fit.
+      is_general: Does it hold for every value of the same treedef?
+    """
+
+    payloads: tuple[Any, ...]
+    deciders: tuple[Decider, ...]
+    keys: tuple[tuple[Any, ...], ...]
+    problems: tuple[Problem, ...]
+    is_general: bool
+
+
+@define
+class _Place:
+    """A node of the tree of decisions."""
+
+    here: list[Decision] = Factory(list)
+    below: dict[Step, _Place] = Factory(dict)
+    scopes: set[Path] = Factory(set)
+
+
+@frozen
+class _Range:
+    """The leaves `start:stop` below one node of the value."""
+
+    node: Any
+    path: Path
+    start: int
+    stop: int
+
+
+@define
+class _Work:
+    """What one resolution gathers on its way."""
+
+    form: Form
+    root: str
+    deciders: list[Decider | None]
+    payloads: list[Any]
+    problems: list[Problem] = Factory(list)
+    scopes: dict[Path, list[_Range]] = Factory(dict)
+    reached: set[int] = Factory(set)
+    is_general: bool = True
+
+
+def resolve(
+    entries: Entries,
+    form: Form,
+    value: Any,
+    leaves: list[Any],
+    treedef: Any,
+    root: str = "value",
+) -> Resolution:
+    """One decision for each leaf of the value.
+
+    Args:
+      entries: What the record says.
+      form: Prints payloads.
+      value: The concrete pytree; its classes are read, its contents are not, except by
+        the user's own `per_leaf`, `from_node` and rules.
+      leaves: Its leaves.
+      treedef: Its treedef.
+      root: What the value is called in messages.
+    """
+    n = len(leaves)
+    work = _Work(form, root, [None] * n, [UNDECIDED] * n)
+    work.problems.extend(entries.conflicts)
+    whole = _Range(value, (), 0, n)
+    _descend(work, [(_plant(entries), 0)], whole, treedef)
+    work.problems += [
+        _misses.unmatched(decision, form, value, root)
+        for decision in entries.decisions
+        if decision.order not in work.reached and not decision.optional
+    ]
+    _apply_rules(work, entries.rules, value)
+    _apply_defaults(work, entries.defaults)
+    keys = _tree.key_paths(value)
+    _ask_leaves(work, leaves, keys)
+    return Resolution(
+        tuple(work.payloads),
+        tuple(d for d in work.deciders if d is not None),
+        keys,
+        tuple(work.problems),
+        work.is_general,
+    )
+
+
+# Paths --------------------------------------------------------------------------
+
+
+def _plant(entries: Entries) -> _Place:
+    """The decisions as a tree of places."""
+    root = _Place()
+
+    def place(path: Path) -> _Place:
+        at = root
+        for step in path:
+            at = at.below.setdefault(step, _Place())
+        return at
+
+    for decision in entries.decisions:
+        place(decision.path).here.append(decision)
+    scopes = {r.under for r in entries.rules} | {d.path for d in entries.defaults}
+    for scope in scopes:
+        place(scope).scopes.add(scope)
+    return root
+
+
+def _descend(
+    work: _Work, active: list[tuple[_Place, int]], at: _Range, treedef: Any
+) -> None:
+    """Applies what is decided at a node, then goes on to the children that matter.
+
+    `active` holds the places that stand for this node, each with the number of slices
+    on its way: several, since `[-1]`, `[2]` and `[:]` may be one child.
+    """
+    winner = _winner(work, active)
+    for place, _ in active:
+        for scope in place.scopes:
+            work.scopes.setdefault(scope, []).append(at)
+    if winner is not None:
+        _fill(work, winner, at)
+    if not any(place.below for place, _ in active):
+        return
+    below = _tree.children(at.node)
+    chosen: dict[int, list[tuple[_Place, int]]] = {}
+    for place, spans in active:
+        for step, next_place in place.below.items():
+            found = match(at.node, below, step)
+            if any(not below[i].is_named for i in found) and isinstance(step, Name):
+                work.is_general = False
+            for i in found:
+                chosen.setdefault(i, []).append(
+                    (next_place, spans + isinstance(step, Span))
+                )
+    start = at.start
+    for i, (child, child_def) in enumerate(zip(below, treedef.children(), strict=True)):
+        stop = start + child_def.num_leaves
+        if i in chosen:
+            path = (*at.path, child.step)
+            inner = _Range(child.value, path, start, stop)
+            _descend(work, chosen[i], inner, child_def)
+        start = stop
+
+
+def _winner(work: _Work, active: list[tuple[_Place, int]]) -> Decision | None:
+    """The decision that counts at a node, of all that were made for it."""
+    best: Decision | None = None
+    fewest = min((spans for place, spans in active if place.here), default=0)
+    rivals = [d for place, spans in active if spans == fewest for d in place.here]
+    work.reached.update(d.order for place, _ in active for d in place.here)
+    for rival in sorted(rivals, key=lambda d: d.order):
+        if best is not None and _clash(best, rival):
+            work.problems.extend(conflict(best, rival, work.form).problems)
+        best = rival
+    return best
+
+
+def _clash(old: Decision | Rule, new: Decision | Rule) -> bool:
+    """Do two stages disagree, and the later may not override?"""
+    return (
+        old.stage != new.stage and old.payload != new.payload and not new.stage.override
+    )
+
+
+def _fill(work: _Work, winner: Decision, at: _Range) -> None:
+    """Writes a decision to all leaves below the node."""
+    payload = winner.payload
+    if isinstance(payload, Mounted):
+        return
+    if isinstance(payload, FromNode):
+        work.is_general = False
+        payload = _ask(work, winner, payload.fn, at.node, at.path)
+    count = at.stop - at.start
+    work.payloads[at.start : at.stop] = [payload] * count
+    work.deciders[at.start : at.stop] = [winner] * count
+
+
+def _ask(
+    work: _Work,
+    decider: Decider,
+    fn: Callable[[Any], Any],
+    x: Any,
+    path: Path,
+) -> Any:
+    """The axis that a user's function gives, checked."""
+    place = code(path, work.root)
+    try:
+        answer = fn(x)
+    except Exception as e:
+        note = f"in the function that decides {place}, recorded at {decider}"
+        e.__notes__ = [*getattr(e, "__notes__", ()), note]
+        raise
+    if answer is None:
+        return None
+    if isinstance(answer, int | np.integer) and not isinstance(answer, bool):
+        return int(answer)
+    work.problems.append(
+        problem(
+            "payload",
+            place,
+            decider,
+            there=short(x),
+            asked=f"the function gave {short(answer)}, not an axis",
+            fix="let the function give an int, or None for shared",
+        )
+    )
+    return None
+
+
+# Rules, defaults ----------------------------------------------------------------
+
+
+def _apply_rules(work: _Work, rules: Iterable[Rule], value: Any) -> None:
+    """Decides the leaves that no path decided; names the rules that match nothing."""
+    chosen: dict[int, Rule] = {}
+    disagree: dict[Problem, None] = {}
+    for rule in rules:
+        work.is_general &= _patterns.is_by_path(rule.pattern)
+        found = {
+            at.start + i
+            for at in work.scopes.get(rule.under, ())
+            for i in _patterns.matching(rule.pattern, at.node)
+        }
+        if not found and not rule.optional:
+            work.problems.append(_misses.idle(rule, work.form, value))
+        for i in sorted(found):
+            old = chosen.get(i)
+            if old is not None and _clash(old, rule):
+                disagree |= dict.fromkeys(_misses.disagreeing(old, rule, work.form))
+            chosen[i] = rule
+    work.problems.extend(disagree)
+    for i, rule in chosen.items():
+        if work.deciders[i] is None:
+            work.deciders[i], work.payloads[i] = rule, rule.payload
+
+
+def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
+    """Fills what is left, the default of the innermost mounted record first."""
+    for default in reversed(list(defaults)):
+        if default.payload is UNDECIDED and default.path:
+            continue
+        for at in work.scopes.get(default.path, ()):
+            for i in range(at.start, at.stop):
+                if work.deciders[i] is None:
+                    work.deciders[i], work.payloads[i] = default, default.payload
+
+
+def _ask_leaves(
+    work: _Work, leaves: list[Any], keys: Sequence[tuple[Any, ...]]
+) -> None:
+    """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
+    undecided: list[int] = []
+    by_leaf: list[int] = []
+    for i, payload in enumerate(work.payloads):
+        if payload is UNDECIDED:
+            undecided.append(i)
+        elif isinstance(payload, PerLeaf):
+            by_leaf.append(i)
+    work.is_general &= not by_leaf
+    paths = {i: tuple(map(_tree.step_of, keys[i])) for i in undecided + by_leaf}
+    for i in by_leaf:
+        decider = work.deciders[i]
+        assert decider is not None
+        fn = work.payloads[i].fn
+        work.payloads[i] = _ask(work, decider, fn, leaves[i], paths[i])
+    for i in undecided:
+        place = code(paths[i], work.root)
+        decision = code(paths[i], "spec")
+        work.problems.append(
+            problem(
+                "undecided",
+                place,
+                work.deciders[i],
+                there=short(leaves[i]),
+                asked="nobody decided",
+                fix=f"{decision} = 0, or None for shared; or a default for the builder",
+            )
+        )

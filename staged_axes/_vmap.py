@@ -1,0 +1,304 @@
+"""`jax.vmap` over the flat leaves of a call: no user class ever sees an axis.
+
+Outside, the arguments are flattened and each leaf gets its axis. Inside, they are put
+together again from one example's leaves, the user's function runs, and its output is
+taken apart in the same way.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from attrs import field, frozen
+
+from staged_axes import _provenance, _tree, _validate
+from staged_axes._arguments import Argument, InAxes, Says, in_axes_of
+from staged_axes._axes import AXES, STATIC
+from staged_axes._display import short
+from staged_axes._misses import Decider
+from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
+from staged_axes._paths import Path, code
+from staged_axes._resolve import resolve
+from staged_axes._summary import unfit
+from staged_axes.errors import BatchError, Problem, error
+
+
+@frozen(kw_only=True)
+class Plan:
+    """What one call comes to, before anything is mapped.
+
+    Attributes:
+      treedef: Of `(args, kwargs)`.
+      axes: One axis for each leaf, counted from the front; None for a shared leaf.
+      is_fixed: Must the leaf stay the Python object it is? True for `STATIC` places,
+        and for shared leaves that are no arrays.
+      batch_size: How many examples there are.
+    """
+
+    treedef: Any
+    axes: tuple[int | None, ...]
+    is_fixed: tuple[bool, ...]
+    batch_size: int
+
+
+@frozen(kw_only=True)
+class Mapped:
+    """A function together with all that says how it is mapped.
+
+    Attributes:
+      fn: The function of one example.
+      in_axes: Who says the axes of each argument.
+      out_says: Who says the output axes.
+      axis_size: The batch size, where the user gives it.
+      options: The other options of `jax.vmap`.
+    """
+
+    fn: Callable[..., Any]
+    in_axes: InAxes
+    out_says: Says | Auto
+    axis_size: int | None = None
+    options: Mapping[str, Any] = field(factory=dict)
+
+    def plan(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Plan, list[Any]]:
+        """Settles the axis of each leaf of a call.
+
+        Returns:
+          The plan, and the leaves of `(args, kwargs)`.
+
+        Raises:
+          BindError: The call and the axes do not fit; with every reason.
+        """
+        leaves, treedef = _tree.flatten((tuple(args), dict(kwargs)))
+        arguments = self.in_axes.place(args, kwargs)
+        return plan(arguments, leaves, treedef, self.axis_size), leaves
+
+    def run(self, plan: Plan, leaves: Sequence[Any]) -> tuple[list[Any], Output]:
+        """Maps the function over the leaves.
+
+        Returns:
+          The output's arrays, and how to put the output together from them.
+
+        Raises:
+          BatchError: The output axes do not fit the output.
+        """
+        late = Late([])
+        mapped = [i for i, axis in enumerate(plan.axes) if axis is not None]
+
+        def one_example(witness: Any, parts: list[Any]) -> list[Any]:
+            whole = list(leaves)
+            for i, part in zip(mapped, parts, strict=True):
+                whole[i] = part
+            args, kwargs = plan.treedef.unflatten(whole)
+            arrays, output = take_apart(
+                self.fn(*args, **kwargs), self.out_says, witness
+            )
+            late.output = output
+            late.axes[:] = output.axes
+            return arrays
+
+        arrays = jax.vmap(
+            one_example,
+            in_axes=(0, [plan.axes[i] for i in mapped]),
+            out_axes=late.axes,
+            axis_size=plan.batch_size,
+            **self.options,
+        )(np.zeros(plan.batch_size, bool), [leaves[i] for i in mapped])
+        assert late.output is not None
+        return arrays, late.output
+
+
+def vmap(
+    fn: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+) -> Callable[..., Any]:
+    """Maps a function as `jax.vmap` does, with axes that were decided early.
+
+    Nothing is compiled and nothing is kept; it works under `jit`, `grad`, `scan` and
+    itself. Static data of an axes tree never matters, and no class of yours is ever
+    built with axes in it.
+
+    Args:
+      fn: The function of one example. Its arguments and its output may be any pytrees.
+      in_axes: An int or None for all positional arguments; a tuple or list with one
+        entry for each; a dict by parameter name; or a builder for the only argument.
+        An entry is an int, None, a builder, a function from leaf to axis, or an
+        ordinary axes tree. Arguments that a dict does not name, and keyword arguments
+        otherwise, are mapped on axis 0.
+      out_axes: An int, None, an axes tree, a builder, or `AUTO`. Negative axes count
+        from the end of the batched output. Leaves of the output that are no arrays
+        (strings, functions, objects) pass through.
+      axis_name: As in `jax.vmap`, for collectives.
+      axis_size: The batch size. Needed only where no leaf is mapped.
+      spmd_axis_name: As in `jax.vmap`.
+
+    Returns:
+      The mapped function.
+
+    Raises:
+      RecordError: `in_axes` or `out_axes` cannot be read.
+      BindError: At the call: arguments and axes do not fit; with every reason.
+      BatchError: At the call: the output axes do not fit the output.
+
+    Shapes:
+      A leaf of shape `(3, 5)` mapped on axis 1 gives 5 examples of shape `(3,)`.
+
+    Example:
+      >>> import jax.numpy as jnp, staged_axes as sa
+      >>> spec = sa.AxesBuilder(default=0)
+      >>> spec.bar = None
+      >>> value = {"a": jnp.arange(3.0), "bar": {"b": jnp.array([10.0, 20.0])}}
+      >>> sa.vmap(lambda v: v["a"] + v["bar"]["b"].sum(), in_axes=(spec,))(value)
+      Array([30., 31., 32.], dtype=float32)
+
+    Source:
+      https://docs.jax.dev/en/latest/_autosummary/jax.vmap.html
+    """
+    mapped = mapped_of(
+        fn,
+        in_axes,
+        out_axes,
+        axis_name=axis_name,
+        axis_size=axis_size,
+        spmd_axis_name=spmd_axis_name,
+    )
+
+    @functools.wraps(fn, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        planned, leaves = mapped.plan(args, kwargs)
+        arrays, output = mapped.run(planned, leaves)
+        return output.rebuild(arrays)
+
+    return call
+
+
+def mapped_of(
+    fn: Callable[..., Any],
+    in_axes: Any,
+    out_axes: Any,
+    *,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+) -> Mapped:
+    """Reads the arguments of `vmap`.
+
+    Raises:
+      RecordError: One of them cannot be read.
+      BatchError: `fn` cannot be called, or the size is none.
+    """
+    if not callable(fn):
+        raise error(
+            BatchError,
+            f"a function is mapped, not a {short(fn)}.",
+            Problem(kind="argument", path="fn", there=short(fn)),
+        )
+    if axis_size is not None and (
+        isinstance(axis_size, bool)
+        or not isinstance(axis_size, int | np.integer)
+        or axis_size < 0
+    ):
+        raise error(
+            BatchError,
+            f"axis_size is the number of examples, not {short(axis_size)}.",
+            Problem(kind="argument", path="axis_size", there=repr(axis_size)[:40]),
+            fixes=["axis_size=32, or leave it out where a leaf is mapped"],
+        )
+    source = _provenance.caller()
+    options = {"axis_name": axis_name, "spmd_axis_name": spmd_axis_name}
+    return Mapped(
+        fn=fn,
+        in_axes=in_axes_of(in_axes, fn, source),
+        out_says=out_axes_of(out_axes, source),
+        axis_size=None if axis_size is None else int(axis_size),
+        options={k: v for k, v in options.items() if v is not None},
+    )
+
+
+def plan(
+    arguments: Sequence[Argument],
+    leaves: list[Any],
+    treedef: Any,
+    axis_size: int | None,
+) -> Plan:
+    """Settles the axis of each leaf of some arguments.
+
+    Raises:
+      BindError: Arguments and axes do not fit; with every reason.
+    """
+    payloads: list[Any] = []
+    deciders: list[Decider] = []
+    problems: list[Problem] = []
+    owners: list[tuple[int, int]] = []
+    for n, (argument, part) in enumerate(
+        zip(arguments, _argument_treedefs(treedef), strict=True)
+    ):
+        start = len(payloads)
+        resolved = resolve(
+            argument.says.entries(),
+            AXES,
+            argument.value,
+            leaves[start : start + part.num_leaves],
+            part,
+            argument.name,
+        )
+        payloads += resolved.payloads
+        deciders += resolved.deciders
+        problems += resolved.problems
+        owners += [(n, i) for i in range(part.num_leaves)]
+        problems += _traced(argument, part)
+
+    @functools.cache
+    def paths(n: int) -> list[Path]:
+        return _tree.paths(arguments[n].value)
+
+    def place(i: int) -> tuple[str, Path]:
+        n, k = owners[i]
+        return arguments[n].name, paths(n)[k]
+
+    checked = _validate.check(leaves, payloads, deciders, place, axis_size=axis_size)
+    problems += checked.problems
+    if not problems and checked.batch_size is None:
+        root = arguments[0].name if len(arguments) == 1 else "arguments"
+        problems += _validate.nothing_mapped(root, deciders)
+    if problems or checked.batch_size is None:
+        raise unfit(problems)
+    return Plan(
+        treedef=treedef,
+        axes=checked.axes,
+        is_fixed=tuple(
+            payload is STATIC or (axis is None and not _validate.is_array(leaf))
+            for payload, axis, leaf in zip(payloads, checked.axes, leaves, strict=True)
+        ),
+        batch_size=checked.batch_size,
+    )
+
+
+def _argument_treedefs(treedef: Any) -> list[Any]:
+    """The treedefs of the arguments, from that of `(args, kwargs)`."""
+    args, kwargs = treedef.children()
+    return [*args.children(), *kwargs.children()]
+
+
+def _traced(argument: Argument, treedef: Any) -> list[Problem]:
+    """A problem for each static field that holds a tracer."""
+    return [
+        Problem(
+            kind="tracer",
+            path=code(path, argument.name) + ("" if name[0] == "(" else ".") + name,
+            there="a static field that holds a tracer",
+            asked="static data must be concrete",
+            fix="make it a leaf, or build the value outside of the transformation",
+        )
+        for path, name in _tree.traced_statics(argument.value, treedef)
+    ]

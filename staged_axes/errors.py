@@ -1,0 +1,142 @@
+"""The error tree, and the one place where the text of a message is put together.
+
+    StagedAxesError
+    ├── RecordError (TypeError)       a decision that cannot be written down
+    ├── ConflictError (ValueError)    two stages decide one place differently
+    ├── BindError (ValueError)        a record and a value do not fit
+    │   └── BindConflictError         ... and a conflict is among the reasons
+    └── BatchError (ValueError)       a mapped function was called, or answered, wrongly
+
+Every error carries its data in `problems`; the text is made from that data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from attrs import frozen
+
+ROWS = 8
+CELL = 90
+TEXT = 2000
+
+
+@frozen(kw_only=True)
+class Problem:
+    """One thing that is wrong, in one place.
+
+    Attributes:
+      kind: A short name of the fault: `"unknown"`, `"static"`, `"unmatched"`,
+        `"undecided"`, `"axis"`, `"size"`, `"shape"`, `"not-array"`, `"tracer"`,
+        `"conflict"`, `"nothing-mapped"`, `"payload"`, `"argument"`, `"output"`...
+      path: The place, as code: `value.wheel.drag` or `spec.wheel.drag`.
+      there: What is there, in short: `f32[32,4]`, never contents.
+      asked: What was asked of it.
+      axis: The axis that was asked for, where there is one.
+      shape: The shape of the leaf, where there is one.
+      stage: The name of the stage that decided, or None.
+      file: The file of the line that decided, or None.
+      line: The line that decided, or None.
+      decided_by: Stage and line in one short text.
+      fix: What to type instead.
+    """
+
+    kind: str
+    path: str
+    there: str = ""
+    asked: str = ""
+    axis: int | None = None
+    shape: tuple[int, ...] | None = None
+    stage: str | None = None
+    file: str | None = None
+    line: int | None = None
+    decided_by: str = ""
+    fix: str = ""
+
+
+class StagedAxesError(Exception):
+    """The root of every error that this package raises on purpose.
+
+    Attributes:
+      problems: One `Problem` for each thing that is wrong.
+    """
+
+    def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
+        super().__init__(message)
+        self.problems: tuple[Problem, ...] = tuple(problems)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.problems)
+
+
+class RecordError(StagedAxesError, TypeError):
+    """A decision that cannot be written down: a bad axis, name, path or rule."""
+
+
+class ConflictError(StagedAxesError, ValueError):
+    """Two stages decide one place differently."""
+
+
+class BindError(StagedAxesError, ValueError):
+    """A record and a value do not fit; `problems` has every reason."""
+
+
+class BindConflictError(BindError, ConflictError):
+    """A `BindError` with a conflict among its reasons."""
+
+
+class BatchError(StagedAxesError, ValueError):
+    """A mapped function was set up, called, or answered in a way that cannot work."""
+
+
+ErrorType = TypeVar("ErrorType", bound=StagedAxesError)
+
+
+def clip(text: str, width: int = CELL) -> str:
+    """`text` on one line, at most `width` characters long."""
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows with their cells in line, empty columns left out."""
+    cells = [[clip(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def message(
+    headline: str, problems: Sequence[Problem], *, fixes: Sequence[str] = ()
+) -> str:
+    """The text of an error: one sentence, a row for each place, and the fix.
+
+    Long parts are shortened so that the whole stays below 2,000 characters.
+    """
+    rows = [(p.path, p.there, p.asked, p.decided_by) for p in problems if p.path]
+    lines = columns(rows[:ROWS])
+    more = len(rows) - ROWS
+    fixes = list(dict.fromkeys(fixes or [p.fix for p in problems if p.fix]))[:3]
+    parts = [clip(headline, 400)]
+    if lines:
+        parts += ["", *(f"  {line[:170]}" for line in lines)]
+        parts += [f"  and {more} more"] if more > 0 else []
+    for i, fix in enumerate(fixes):
+        indented = fix[:300].replace("\n", "\n       ")
+        parts += ["", f"  Fix: {indented}"] if i == 0 else [f"       {indented}"]
+    return "\n".join(parts)[:TEXT]
+
+
+def error(
+    cls: type[ErrorType],
+    headline: str,
+    *problems: Problem,
+    fixes: Sequence[str] = (),
+) -> ErrorType:
+    """An error of class `cls` whose text is made from its problems."""
+    return cls(message(headline, problems, fixes=fixes), problems)
