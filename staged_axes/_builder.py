@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from contextlib import AbstractContextManager
 from typing import Any
 
 from staged_axes import _bind, _json_dump, _json_load, _provenance
@@ -13,7 +12,7 @@ from staged_axes._bind import BoundAxes
 from staged_axes._decisions import UNDECIDED, Decision, Rule
 from staged_axes._display import Table
 from staged_axes._placeholders import Places
-from staged_axes._record import Record
+from staged_axes._record import Record, StageBlock
 from staged_axes.errors import ConflictError, Problem, RecordError, error
 
 
@@ -90,12 +89,11 @@ class AxesBuilder(Places):
         Places.__init__(builder, record, (), None)
         return builder
 
-    def stage(
-        self, name: str, *, override: bool = False
-    ) -> AbstractContextManager[None]:
+    def stage(self, name: str, *, override: bool = False) -> StageBlock:
         """Labels the decisions inside; a context manager and a decorator.
 
-        Where the body raises, its decisions are taken back.
+        Where the body raises, its decisions are taken back, and those of the stages
+        inside it.
 
         Args:
           name: What the stage is called in tables and messages.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from attrs import field, frozen
@@ -62,9 +62,6 @@ class Stage:
     name: str | None
     owner: int
     override: bool = field(default=False, eq=False)
-    undo: list[Callable[[Stage], None]] | None = field(
-        default=None, eq=False, repr=False
-    )
 
 
 @frozen(kw_only=True)
@@ -82,6 +79,11 @@ class Decision:
     def place(self) -> str:
         """Where it holds, as code."""
         return code(self.path)
+
+    @property
+    def is_mount(self) -> bool:
+        """Does another record count there?"""
+        return isinstance(self.payload, Mounted)
 
     def __str__(self) -> str:
         return decided_by(self.stage, self.source)
