@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from attrs import field, frozen
@@ -31,7 +32,17 @@ UNDECIDED = Undecided.UNDECIDED
 
 
 class Form(Protocol):
-    """What the decisions of one kind of builder hold."""
+    """What the decisions of one kind of builder hold.
+
+    Attributes:
+      word: What a payload is called in a record as text.
+      constants: The payloads that have a name of their own there.
+      functions: The payloads that hold a function in `fn`, by the name of their kind.
+    """
+
+    word: str
+    constants: Mapping[str, Any]
+    functions: Mapping[str, Any]
 
     def check(self, payload: Any, place: str) -> Any:
         """The payload in its normal form; raises `RecordError` where it is none."""

@@ -33,8 +33,8 @@ from staged_axes._provenance import Source
 from staged_axes._standing import Standing
 
 _KEPT = ("form", "default", "source", "label", "owner")
-_orders = itertools.count()
-_owners = itertools.count()
+orders = itertools.count()
+owners = itertools.count()
 
 
 @frozen(eq=False)
@@ -77,7 +77,7 @@ class Record:
         self.default = default
         self.source = source
         self.label = label
-        self.owner = next(_owners)
+        self.owner = next(owners)
         self._begin(Standing())
 
     def _begin(self, standing: Standing) -> None:
@@ -102,7 +102,7 @@ class Record:
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         for name in _KEPT:
             setattr(self, name, state[name])
-        fresh: defaultdict[int, int] = defaultdict(lambda: next(_owners))
+        fresh: defaultdict[int, int] = defaultdict(lambda: next(owners))
         self.owner = fresh[self.owner]
         decisions, rules = (
             [evolve(x, stage=evolve(x.stage, owner=fresh[x.stage.owner])) for x in kind]
@@ -110,7 +110,7 @@ class Record:
         )
         newest = max((x.order for x in [*decisions, *rules]), default=-1)
         # What another process wrote counts as written before all that comes here.
-        while next(_orders) <= newest:
+        while next(orders) <= newest:
             pass
         self._begin(Standing(decisions, rules))
 
@@ -175,7 +175,7 @@ class Record:
                 payload=payload,
                 stage=self.current_stage(),
                 source=_provenance.caller(),
-                order=next(_orders),
+                order=next(orders),
                 optional=optional,
             )
         )
@@ -218,7 +218,7 @@ class Record:
                 payload=payload,
                 stage=self.current_stage(),
                 source=_provenance.caller(),
-                order=next(_orders),
+                order=next(orders),
                 optional=optional,
                 under=under,
             )
@@ -227,6 +227,10 @@ class Record:
     def write_rule(self, new: Rule) -> None:
         """Writes a ready rule; the same pattern in the same stage is replaced."""
         self._change(partial(Standing.write_rule, new=new))
+
+    def restore(self, entry: Decision | Rule) -> None:
+        """Puts back an entry as it was: it replaces nothing and is no conflict."""
+        self._change(partial(Standing.restore, entry=entry))
 
     def _change(self, apply: Callable[[Standing], Any]) -> Any:
         """Makes one change; keeps it while a stage is open."""

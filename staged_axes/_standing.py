@@ -80,6 +80,13 @@ class Standing:
         ]
         self._rules.append(new)
 
+    def restore(self, entry: Decision | Rule) -> None:
+        """Puts back an entry as it was."""
+        if isinstance(entry, Decision):
+            self._put(entry)
+        else:
+            self._rules.append(entry)
+
     def _at_and_below(self, path: Path) -> list[Path]:
         """The decided places at and below the path."""
         if path in self._above:
