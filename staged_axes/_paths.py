@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from attrs import field, frozen
 
-from staged_axes.errors import Problem, RecordError, error
+from staged_axes.errors import Problem, RecordError, error, with_article
 
 
 @frozen
@@ -130,7 +130,7 @@ def item_step(item: Any) -> Step:
                 return Key(item)
     raise error(
         RecordError,
-        f"{type(item).__name__} cannot name a place: it is no key, index or slice.",
+        f"{with_article(type(item).__name__)} cannot name a place: it is no key, index or slice.",
         Problem(kind="path", path="spec[...]", there=type(item).__name__),
         fixes=['spec["name"], spec[2], spec[:] or spec.name'],
     )
@@ -189,7 +189,7 @@ def _no_text(text: Any) -> RecordError:
     """The error for a path that is no text."""
     return error(
         RecordError,
-        f"a path is a text, not a {type(text).__name__}.",
+        f"a path is a text, not {with_article(type(text).__name__)}.",
         Problem(kind="path", path=f"{text!r:.40}", there=type(text).__name__),
         fixes=['"layers[2].w", "params[\'world\'].mass" or "[0].x"'],
     )
@@ -199,7 +199,7 @@ def _bad_path(text: str, column: int) -> RecordError:
     """The error for a text that is no path."""
     return error(
         RecordError,
-        f"{text[:80]!r} is no path into a value.",
+        f"{text[:80]!r} is no path into a value (column {column}).",
         Problem(
             kind="path", path=text[:80], there=f"cannot be read from column {column} on"
         ),

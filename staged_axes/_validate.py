@@ -14,15 +14,47 @@ import numpy as np
 from attrs import frozen
 
 from staged_axes import _tree
-from staged_axes._axes import STATIC
-from staged_axes._decisions import UNDECIDED
+from staged_axes._axes import AXES, STATIC, PerLeaf
+from staged_axes._decisions import UNDECIDED, Default
 from staged_axes._display import short
 from staged_axes._misses import Decider, problem
 from staged_axes._paths import Path, code
-from staged_axes.errors import Problem
+from staged_axes.errors import Problem, count
 
 Shape: TypeAlias = tuple[int, ...]
-Places: TypeAlias = Callable[[int], tuple[str, Path]]
+
+
+@frozen
+class Place:
+    """Where a leaf is: in which value, and what to type to decide for it.
+
+    Attributes:
+      root: What the value is called in code.
+      path: The way from there to the leaf.
+      name: What the record is called in code.
+    """
+
+    root: str
+    path: Path
+    name: str = "spec"
+
+    def __str__(self) -> str:
+        return code(self.path, self.root)
+
+    def shared(self, decider: Decider) -> str:
+        """What to type to share the leaf."""
+        if self.name == "spec" or not (self.path and isinstance(decider, Default)):
+            return f"{code(self.path, self.name)} = None"
+        if isinstance(decider.payload, PerLeaf):
+            return f"let {self.name} give None for it"
+        default = AXES.text(decider.payload)
+        return (
+            f"spec = sa.AxesBuilder(default={default}); {code(self.path)} = None; "
+            f"{self.name} = spec"
+        )
+
+
+Places: TypeAlias = Callable[[int], Place]
 
 
 @frozen
@@ -54,8 +86,8 @@ def check(
       leaves: Concrete or abstract; only shapes are read.
       payloads: What was decided for each leaf.
       deciders: Who decided it.
-      place: From the number of a leaf to the name of its value and its path; asked
-        only where something is wrong.
+      place: From the number of a leaf to its place; asked only where something is
+        wrong.
       axis_size: The batch size, where the user gives it.
     """
     axes: list[int | None] = [None] * len(leaves)
@@ -69,7 +101,7 @@ def check(
             axes[i] = axis % len(shape)
             sizes.setdefault(shape[axis], []).append(i)
         else:
-            problems.append(_no_axis(leaf, shape, axis, deciders[i], *place(i)))
+            problems.append(_no_axis(leaf, shape, axis, deciders[i], place(i)))
     expected = axis_size
     if expected is None and sizes:
         expected = max(sizes, key=lambda size: len(sizes[size]))
@@ -105,30 +137,31 @@ def _no_axis(
     shape: Shape | None,
     axis: int,
     decider: Decider,
-    root: str,
-    path: Path,
+    place: Place,
 ) -> Problem:
     """The problem of a leaf that does not have the axis."""
-    share = f"{code(path)} = None  shares it"
+    share = f"to share it:  {place.shared(decider)}"
     if shape is None:
         return problem(
             "not-array",
-            code(path, root),
+            str(place),
             decider,
             there=short(leaf),
             asked=f"axis {axis}, but it is no array",
             axis=axis,
             fix=share,
         )
+    n = len(shape)
+    to_map = f"take an axis from {-n} to {n - 1}" if n else "give it a batch axis"
     return problem(
         "axis",
-        code(path, root),
+        str(place),
         decider,
         there=short(leaf),
         asked=f"axis {axis}, but its shape is {shape}",
         axis=axis,
         shape=shape,
-        fix=f"{share}; to map it, give it a batch axis",
+        fix=f"{share} ; to map it, {to_map}",
     )
 
 
@@ -147,7 +180,6 @@ def _sizes(
     counts = Counter({size: len(rows) for size, rows in sizes.items()})
     problems = []
     for i in [*witness, *sorted(odd)]:
-        root, path = place(i)
         axis, shape = axes[i], shape_of(leaves[i])
         assert axis is not None
         assert shape is not None
@@ -155,12 +187,12 @@ def _sizes(
         wanted = (
             f"axis_size={expected}"
             if is_given
-            else f"{expected} in {_count(counts[expected or 0])}"
+            else f"{expected} in {count(counts[expected or 0], 'leaf', 'leaves')}"
         )
         problems.append(
             problem(
-                "size",
-                code(path, root),
+                "axis-size" if is_given else "size",
+                str(place(i)),
                 deciders[i],
                 there=short(leaves[i]),
                 asked=f"axis {axis} has size {size}"
@@ -169,17 +201,11 @@ def _sizes(
                 shape=shape,
                 fix=""
                 if i in witness
-                else f"is {code(path, root)} the same for all {expected}? "
-                f"Then  {code(path)} = None\n"
-                f"otherwise give it {expected} entries along axis {axis}",
+                else f"is {place(i)} the same for all {expected}? Then  "
+                f"{place(i).shared(deciders[i])} ; else give it that size",
             )
         )
     return problems
-
-
-def _count(n: int) -> str:
-    """`1 leaf`, `2 leaves`."""
-    return f"{n} leaf" if n == 1 else f"{n} leaves"
 
 
 def against_template(
@@ -263,16 +289,22 @@ def _shape(
     )
 
 
-def nothing_mapped(root: str, deciders: Sequence[Decider]) -> list[Problem]:
-    """A row for each decision by which a value ended without a mapped leaf."""
+def nothing_mapped(roots: Sequence[str], deciders: Sequence[Decider]) -> list[Problem]:
+    """A row for each decision by which values ended without a mapped leaf.
+
+    Args:
+      roots: What the value of each leaf is called in code.
+      deciders: Who decided for each leaf.
+    """
+    fix = "map something (is a path misspelt?), or say how many there are:  axis_size=n"
+    found = Counter(zip(roots, deciders, strict=True))
     return [
         problem(
             "nothing-mapped",
             root,
             decider,
-            there=f"{_count(deciders.count(decider))}, shared",
-            fix="map a leaf:  spec.x = 0  (is a path misspelt?), or say how many "
-            "there are:  axis_size=n",
+            there=f"{count(n, 'leaf', 'leaves')}, shared",
+            fix=fix,
         )
-        for decider in dict.fromkeys(deciders)
-    ]
+        for (root, decider), n in found.items()
+    ] or [problem("nothing-mapped", "arguments", None, there="no leaf", fix=fix)]
