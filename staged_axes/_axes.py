@@ -141,7 +141,8 @@ class AxisForm:
             return int(payload)
         raise error(
             RecordError,
-            f"an axis is an int or None, and {place} was given {with_article(short(payload))}.",
+            f"an axis is an int or None, and {place} was given "
+            f"{with_article(short(payload))}.",
             Problem(kind="payload", path=place, there=short(payload)),
             fixes=[_better(payload, target or place)],
         )

@@ -130,7 +130,8 @@ def item_step(item: Any) -> Step:
                 return Key(item)
     raise error(
         RecordError,
-        f"{with_article(type(item).__name__)} cannot name a place: it is no key, index or slice.",
+        f"{with_article(type(item).__name__)} cannot name a place: it is no key, index "
+        "or slice.",
         Problem(kind="path", path="spec[...]", there=type(item).__name__),
         fixes=['spec["name"], spec[2], spec[:] or spec.name'],
     )
