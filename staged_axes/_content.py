@@ -21,7 +21,8 @@ import jax.tree_util as jtu
 import numpy as np
 from attrs import define
 
-from staged_axes import _compat, _tree
+from staged_axes import _tree
+from staged_axes._compat import node_class, node_data, treedef_nodes
 
 Key = Hashable
 
@@ -98,8 +99,8 @@ class Reader:
     def treedef(self, treedef: Any) -> Iterable[Key]:
         """A key for each node: its class, its number of children, its static data."""
         rows = []
-        for row in _compat.treedef_nodes(treedef):
-            data, custom = _compat.node_data(row), _compat.node_class(row)
+        for row in treedef_nodes(treedef):
+            data, custom = node_data(row), node_class(row)
             # The keys of a dict are a list that JAX has just made.
             if custom is None and isinstance(data, list):
                 data = tuple(data)
@@ -268,7 +269,7 @@ def atoms(treedef: Any) -> list[Any]:
     same static data, except where one of the objects can be changed in place.
     """
     found: list[Any] = []
-    for row in _compat.treedef_nodes(treedef):
+    for row in treedef_nodes(treedef):
         data = row[2]
         if data is not None:
             if data.__class__ is tuple or data.__class__ is list:

@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from attrs import evolve, field, frozen
 
@@ -142,6 +142,7 @@ def decided_by(stage: Stage, source: Source) -> str:
 
 _orders = itertools.count()
 _owners = itertools.count()
+_writes = itertools.count(1)
 _active: ContextVar[tuple[Stage, ...]] = ContextVar("staged_axes_active", default=())
 
 
@@ -153,7 +154,11 @@ class Record:
       form: Checks and prints payloads.
       source: The line that made the record.
       label: What the default is called in messages.
+      writes: Changes whenever any record does: whoever keeps what records said asks
+        again only then.
     """
+
+    writes: ClassVar[int] = 0
 
     def __init__(
         self, form: Form, default: Any, source: Source, label: str = "default"
@@ -352,6 +357,7 @@ class Record:
         """Marks the record as new, and lets the stage remember how to go back."""
         self._version += 1
         self._entries = None
+        Record.writes = next(_writes)
         if by.undo is not None:
             by.undo.append(undo)
 

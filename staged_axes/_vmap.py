@@ -21,6 +21,7 @@ from staged_axes._axes import AXES, STATIC
 from staged_axes._display import short
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
 from staged_axes._paths import Path, code
+from staged_axes._record import Entries
 from staged_axes._resolve import Decider, resolve
 from staged_axes._summary import unfit
 from staged_axes.errors import BatchError, Problem, error
@@ -74,6 +75,13 @@ class Mapped:
         leaves, treedef = _tree.flatten((tuple(args), dict(kwargs)))
         arguments = self.in_axes.place(args, kwargs)
         return plan(arguments, leaves, treedef, self.axis_size), leaves
+
+    def said(self) -> tuple[Entries, ...]:
+        """All that is said of axes now; the same objects for as long as it counts."""
+        everyone = self.in_axes.everyone()
+        if not isinstance(self.out_says, Auto):
+            everyone.append(self.out_says)
+        return tuple(says.entries() for says in everyone)
 
     def run(self, plan: Plan, leaves: Sequence[Any]) -> tuple[list[Any], Output]:
         """Maps the function over the leaves.

@@ -93,6 +93,10 @@ class BatchError(StagedAxesError, ValueError):
 ErrorType = TypeVar("ErrorType", bound=StagedAxesError)
 
 
+class RecompileWarning(UserWarning):
+    """One field alone has made many programs of one function."""
+
+
 def clip(text: str, width: int = CELL) -> str:
     """`text` on one line, at most `width` characters long."""
     line = " ".join(text.split())
@@ -144,3 +148,12 @@ def error(
 ) -> ErrorType:
     """An error of class `cls` whose text is made from its problems."""
     return cls(message(headline, problems, fixes=fixes), problems)
+
+
+def too_many_programs(name: str, path: str, count: int) -> RecompileWarning:
+    """The warning for a static field that takes many values."""
+    return RecompileWarning(
+        f"{name} was compiled {count} times because {path} alone was different; a value "
+        "that changes from call to call is better a leaf of the pytree, which is traced. "
+        f"{name}.explain_recompiles() lists the values; warn_after=None turns this off."
+    )
