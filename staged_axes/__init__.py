@@ -8,12 +8,12 @@ run      `vmap`             the function over the flat leaves of its arguments
 
 from importlib.metadata import version
 
-from staged_axes._axes import STATIC, optional, from_node, per_leaf
+from staged_axes._axes import STATIC, from_node, optional, per_leaf
 from staged_axes._bind import BoundAxes
 from staged_axes._builder import AxesBuilder, merge
+from staged_axes._by_text import at, record, rule
+from staged_axes._decisions import UNDECIDED
 from staged_axes._outputs import AUTO
-from staged_axes._placeholders import at, record, rule
-from staged_axes._record import UNDECIDED
 from staged_axes._vmap import vmap
 from staged_axes.errors import (
     BatchError,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from attrs import evolve, frozen
 
 from staged_axes import _tree
 from staged_axes._axes import AXES, STATIC, PerLeaf
+from staged_axes._decisions import UNDECIDED, Entries
 from staged_axes._paths import Name, Path, code, nearest
 from staged_axes._placeholders import Placeholder, Places, decide, walk
 from staged_axes._provenance import Source
-from staged_axes._record import UNDECIDED, Entries, Record
+from staged_axes._record import Record
 from staged_axes.errors import BindError, Problem, RecordError, error
 
 
@@ -55,9 +56,7 @@ class InAxes:
     signature: inspect.Signature | None
     static: frozenset[str] = frozenset()
 
-    def place(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> list[Argument]:
+    def place(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Argument]:
         """The arguments in flatten order, each with who says its axes.
 
         Raises:
@@ -282,7 +281,9 @@ def _count_differs(
     """The error for a wrong number of entries, with the arguments by name."""
     wanted, given = len(axes.entries), len(names)
     entries = "1 entry" if wanted == 1 else f"{wanted} entries"
-    arguments = "1 positional argument" if given == 1 else f"{given} positional arguments"
+    arguments = (
+        "1 positional argument" if given == 1 else f"{given} positional arguments"
+    )
     known = [*names, *list(_positional(axes.signature))[given:]]
     rows = [
         Problem(kind="argument", path=name, there="has no entry in in_axes")

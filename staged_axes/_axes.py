@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from staged_axes._record import UNDECIDED, Mounted
+from staged_axes._decisions import UNDECIDED, Mounted
 from staged_axes.errors import Problem, RecordError, error
 
 
@@ -23,7 +23,7 @@ class Static(enum.Enum):
 
 
 STATIC = Static.STATIC
-"""Shared, and kept as the Python value it is: usable in `if`, part of a program's key."""
+"""Shared, and kept as the Python value it is: usable in `if`, part of the key."""
 
 
 @frozen
@@ -35,7 +35,7 @@ class PerLeaf:
 
 @frozen
 class FromNode:
-    """An axis that is worked out from the node at the place, when the value is bound."""
+    """An axis that is worked out from the node at the place, at bind."""
 
     fn: Callable[[Any], int | None]
 

@@ -1,4 +1,4 @@
-"""Record and value -> `BoundAxes`: one axis for each leaf, checked, with who decided."""
+"""Record and value -> `BoundAxes`: one checked axis for each leaf, and who decided."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from staged_axes import _tree, _validate
 from staged_axes import _vmap as mapping
 from staged_axes._axes import AXES, STATIC
 from staged_axes._collapse import Row, collapse
+from staged_axes._decisions import Entries
 from staged_axes._display import Table, short
+from staged_axes._misses import Decider
 from staged_axes._paths import code
-from staged_axes._record import Entries, Record
-from staged_axes._resolve import Decider, resolve
-from staged_axes._summary import unfit
-from staged_axes.errors import BindError, Problem, error
+from staged_axes._record import Record
+from staged_axes._resolve import resolve
+from staged_axes.errors import BindError, Problem, error, unfit
 
 
 @frozen(kw_only=True, repr=False)
@@ -69,13 +70,15 @@ class BoundAxes:
             tree = self.treedef.unflatten(self.leaf_axes)
             back = jtu.tree_leaves(tree, is_leaf=lambda x: x is None)
         except Exception as e:
-            raise self._refused(f"{type(e).__name__}: {e}") from e
+            why = f"{type(e).__name__}: {e}"
+            raise self._refused(why) from e
         # None fields of the value come back as leaves too.
         kept = [x for x in back if x is not None]
         if kept != [x for x in self.leaf_axes if x is not None] or any(
             type(x) is not int for x in kept
         ):
-            raise self._refused("it changes what is put into it")
+            why = "it changes what is put into it"
+            raise self._refused(why)
         return tree
 
     def _refused(self, why: str) -> BindError:
@@ -115,7 +118,7 @@ class BoundAxes:
         return mapping.vmap(fn, in_axes=self, out_axes=out_axes, **options)
 
     def table(self) -> Table:
-        """Path, array, axis, size and who decided, for each leaf or agreeing subtree."""
+        """Path, array, axis, size, who decided; agreeing subtrees are one row."""
         rows = []
         for keys, kind, payload, axis, decider in zip(
             self._keys,

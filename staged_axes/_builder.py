@@ -10,11 +10,10 @@ from staged_axes import _bind, _provenance
 from staged_axes._arguments import record_of_tree
 from staged_axes._axes import AXES
 from staged_axes._bind import BoundAxes
+from staged_axes._decisions import UNDECIDED, Decision, Rule
 from staged_axes._display import Table
-from staged_axes._paths import code
-from staged_axes._patterns import text
 from staged_axes._placeholders import Places
-from staged_axes._record import UNDECIDED, Decision, Record
+from staged_axes._record import Record
 from staged_axes.errors import ConflictError, Problem, RecordError, error
 
 
@@ -49,11 +48,17 @@ class AxesBuilder(Places):
     __slots__ = ()
 
     def __init__(self, cls: Any = None, *, default: Any = 0) -> None:
-        if cls is not None and not isinstance(cls, type) and not hasattr(cls, "__origin__"):
+        if (
+            cls is not None
+            and not isinstance(cls, type)
+            and not hasattr(cls, "__origin__")
+        ):
             raise error(
                 RecordError,
                 f"AxesBuilder takes the class of the value, not {cls!r:.40}.",
-                Problem(kind="class", path="sa.AxesBuilder(...)", there=type(cls).__name__),
+                Problem(
+                    kind="class", path="sa.AxesBuilder(...)", there=type(cls).__name__
+                ),
                 fixes=[f"sa.AxesBuilder(default={cls!r:.40})"],
             )
         if default is not UNDECIDED:
@@ -107,7 +112,9 @@ class AxesBuilder(Places):
             raise error(
                 RecordError,
                 "a stage needs a name.",
-                Problem(kind="stage", path="spec.stage(...)", there=type(name).__name__),
+                Problem(
+                    kind="stage", path="spec.stage(...)", there=type(name).__name__
+                ),
                 fixes=['with spec.stage("sysid"): ...'],
             )
         return self.__record__.stage(name, override=override)
@@ -145,14 +152,15 @@ class AxesBuilder(Places):
         """What was recorded, by stage, with the line that decided."""
         record = self.__record__
         entries = record.entries()
+        made: list[Decision | Rule] = [*entries.decisions, *entries.rules]
         rows = [
             (
                 d.stage.name or "",
-                code(d.path) if isinstance(d, Decision) else f"rule {text(d.pattern)}",
+                d.place,
                 record.form.text(d.payload) + (" if there" if d.optional else ""),
                 str(d.source),
             )
-            for d in (*entries.decisions, *entries.rules)
+            for d in made
         ]
         default = record.form.text(record.default)
         return Table(
@@ -238,5 +246,3 @@ def _defaults_differ(records: list[Record]) -> ConflictError:
         ),
         fixes=["give all of them one default, or sa.UNDECIDED to all but one"],
     )
-
-

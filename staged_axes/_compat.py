@@ -18,10 +18,10 @@ def vmappable_types() -> Collection[type]:
     return _vmappables
 
 
-# `PyTreeDef` offers its nodes one by one (`node_data()`, `children()`), which costs four
-# times as much from Python as this one call. The layout of a row, (kind, arity, data,
-# class, leaves, nodes) in post-order, is that of JAX 0.4.30 to 0.12.0.1; a test reads it
-# on each. To delete once `PyTreeDef` can list its nodes.
+# `PyTreeDef` offers its nodes one by one (`node_data()`, `children()`), which costs
+# four times as much from Python as this one call. A row is (kind, arity, data, class,
+# leaves, nodes), in post-order, from JAX 0.4.30 to 0.12.0.1; a test reads it on each.
+# To delete once `PyTreeDef` can list its nodes.
 def treedef_nodes(treedef: Any) -> list[tuple[Any, ...]]:
     """A row for each node of the treedef, in post-order."""
     nodes: list[tuple[Any, ...]] = treedef.__getstate__()[1]

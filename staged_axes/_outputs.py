@@ -20,9 +20,10 @@ from staged_axes import _tree, _validate
 from staged_axes._arguments import Says, says
 from staged_axes._axes import AXES
 from staged_axes._display import short
+from staged_axes._misses import Decider, problem
 from staged_axes._paths import code
 from staged_axes._provenance import Source
-from staged_axes._resolve import Decider, problem, resolve
+from staged_axes._resolve import resolve
 from staged_axes.errors import BatchError, BindError, Problem, error
 
 
@@ -77,11 +78,13 @@ def out_axes_of(out_axes: Any, source: Source) -> Says | Auto:
       RecordError: An axis is none.
     """
     if out_axes is AUTO:
-        return AUTO
+        return Auto.AUTO
     return says(out_axes, "out_axes", source)
 
 
-def take_apart(out: Any, out_says: Says | Auto, witness: Any) -> tuple[list[Any], Output]:
+def take_apart(
+    out: Any, out_says: Says | Auto, witness: Any
+) -> tuple[list[Any], Output]:
     """Splits one example's output and settles its axes; runs while JAX traces.
 
     Args:

@@ -143,7 +143,7 @@ def parse(text: str) -> Path:
 
     Example:
       >>> [str(step) for step in parse("params['world'].mass")]
-      [".params", "['world']", ".mass"]
+      ['.params', "['world']", '.mass']
     """
     cleaned = text.strip().replace("<flat index ", "").replace(">]", "]")
     lead = "" if cleaned[:1] in ("", ".", "[") else "."

@@ -37,23 +37,12 @@ def is_by_path(pattern: Any) -> bool:
     return isinstance(pattern, str | re.Pattern)
 
 
-def text(pattern: Any) -> str:
-    """The pattern in short, as code."""
-    if isinstance(pattern, re.Pattern):
-        return f"re.compile({pattern.pattern!r})"
-    if isinstance(pattern, str):
-        return repr(pattern)
-    return getattr(pattern, "__qualname__", type(pattern).__name__)
-
-
 def slashed(path: Path) -> str:
     """The path as globs and regular expressions see it: `layers/2/w`."""
     return "/".join(map(str, words(path)))
 
 
-def _text_matches(
-    finds: Callable[[str], Any], path: Path, above: bool
-) -> bool:
+def _text_matches(finds: Callable[[str], Any], path: Path, above: bool) -> bool:
     """Does the pattern match the leaf, or, for a glob, a node above it?"""
     if not above:
         return finds(slashed(path)) is not None
@@ -78,8 +67,8 @@ def _glob(pattern: str) -> Callable[[str], Any]:
                 parts.append("[^/]*")
             case "?":
                 parts.append("[^/]")
-            case _ if part.startswith("[") and part.endswith("]") and len(part) > 2:
-                parts.append("[" + part[1:-1].replace("!", "^", 1) + "]" if part[1] == "!" else part)
+            case _ if part.startswith("[") and part.endswith("]"):
+                parts.append(part.replace("[!", "[^", 1))
             case _:
                 parts.append(re.escape(part))
     return re.compile("".join(parts), re.DOTALL).fullmatch
@@ -87,7 +76,9 @@ def _glob(pattern: str) -> Callable[[str], Any]:
 
 def is_nnx_filter(pattern: Any) -> bool:
     """Is it a filter in the sense of nnx, and no plain function?"""
-    if isinstance(pattern, FunctionType | functools.partial) or inspect.ismethod(pattern):
+    if isinstance(pattern, FunctionType | functools.partial) or inspect.ismethod(
+        pattern
+    ):
         return False
     return (
         isinstance(pattern, type | bool | list | tuple)
@@ -101,7 +92,8 @@ def _by_filter(pattern: Any, node: Any) -> list[int]:
     from flax.nnx import filterlib
 
     predicate = filterlib.to_predicate(pattern)
-    found, start = [], 0
+    found: list[int] = []
+    start = 0
     for path, unit in _tree.units(node, _is_variable):
         count = len(_tree.flatten(unit)[0])
         if predicate(words(path), unit):

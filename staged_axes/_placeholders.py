@@ -13,6 +13,7 @@ from attrs import evolve
 
 from staged_axes import _schema
 from staged_axes._axes import Optional
+from staged_axes._decisions import Mounted, decided_by
 from staged_axes._paths import (
     Index,
     Key,
@@ -23,9 +24,8 @@ from staged_axes._paths import (
     code,
     item_step,
     nearest,
-    parse,
 )
-from staged_axes._record import Mounted, Record, decided_by
+from staged_axes._record import Record
 from staged_axes.errors import Problem, RecordError, error
 
 
@@ -103,23 +103,15 @@ class Placeholder(Places):
         return hash(self.__path__)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Placeholder):
-            return (
-                self.__record__ is other.__record__ and self.__path__ == other.__path__
-            )
-        _no_value(self, "compared")
+        if not isinstance(other, Placeholder):
+            _no_value(self, "compared")
+        return self.__record__ is other.__record__ and self.__path__ == other.__path__
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         _no_value(self, "called")
-
-    def __bool__(self) -> bool:
-        _no_value(self, "used as a truth value")
-
-    def __len__(self) -> int:
-        _no_value(self, "measured with len()")
 
 
 def _refuse(what: str) -> Any:
@@ -132,6 +124,8 @@ def _refuse(what: str) -> Any:
 
 
 for _names, _what in (
+    ("bool", "used as a truth value"),
+    ("len", "measured with len()"),
     ("lt le gt ge", "compared"),
     ("int float complex index round trunc floor ceil", "turned into a number"),
     (
@@ -157,12 +151,8 @@ def child(parent: Places, step: Step) -> Placeholder:
     Raises:
       RecordError: The declared class has no such field, or the field is static.
     """
-    place = Placeholder(
-        parent.__record__,
-        (*parent.__path__, step),
-        _child_type(parent, step),
-    )
-    return place
+    path = (*parent.__path__, step)
+    return Placeholder(parent.__record__, path, _child_type(parent, step))
 
 
 def walk(parent: Places, path: Path) -> Placeholder:
@@ -260,114 +250,6 @@ def forget(place: Places) -> None:
     )
 
 
-def at(spec: Places, path: str) -> Placeholder:
-    """The place that a text names, also where the builder uses the name itself.
-
-    Args:
-      spec: A builder or a place of one.
-      path: A path as in code: `"bind"`, `"layers[2].w"`, `"params['world'].mass"`.
-
-    Raises:
-      RecordError: The text is no path, or a declared class has no such field.
-
-    Example:
-      >>> import staged_axes as sa
-      >>> spec = sa.AxesBuilder(default=None)
-      >>> sa.at(spec, "bind").x = 0
-      >>> sa.at(spec, "bind").x
-      <place spec.bind.x>
-    """
-    return walk(spec, parse(path))
-
-
-def record(spec: Places, path: str, axis: Any) -> None:
-    """Records a decision by the text of its path, as configuration files need it.
-
-    Args:
-      spec: A builder or a place of one.
-      path: A path as in code, or as `jax.tree_util.keystr` prints it. The empty text
-        is the place itself.
-      axis: What `spec.x = axis` takes.
-
-    Raises:
-      RecordError: The text is no path, or the axis is none.
-      ConflictError: Another stage decided the place differently.
-
-    Example:
-      >>> import numpy as np, staged_axes as sa
-      >>> spec = sa.AxesBuilder(default=0)
-      >>> sa.record(spec, "wheel.drag", None)
-      >>> spec.bind({"wheel": {"drag": np.ones(2), "radius": np.ones(3)}}).leaf_axes
-      (None, 0)
-    """
-    decide(walk(spec, parse(path)), axis)
-
-
-def rule(spec: Places, pattern: Any, axis: Any) -> None:
-    """Decides for every leaf that a pattern matches.
-
-    Paths beat rules, rules beat the default. Within a stage the later rule wins;
-    across stages, rules that disagree on a leaf are a conflict when a value is bound.
-
-    Args:
-      spec: A builder, or a place of one under which the rule holds.
-      pattern: One of
-
-        - a glob over the path with `/` between the steps: `"**/kernel"`,
-          `"layers/*/w"`. It may match a leaf or a node above it.
-        - a compiled regular expression, searched for in that same text.
-        - a function `(path, leaf) -> bool`, with the path as a tuple of keys.
-        - an nnx filter: `nnx.Param`, `nnx.PathContains("kernel")`, `...`.
-      axis: What `spec.x = axis` takes.
-
-    Raises:
-      RecordError: The pattern or the axis is none.
-
-    Example:
-      >>> import numpy as np, staged_axes as sa
-      >>> spec = sa.AxesBuilder(default=None)
-      >>> sa.rule(spec, "**/kernel", 0)
-      >>> layer = {"bias": np.ones(2), "kernel": np.ones((3, 2))}
-      >>> spec.bind({"a": layer, "b": layer}).leaf_axes
-      (None, 0, None, 0)
-
-    Source:
-      The filters are those of
-      https://flax.readthedocs.io/en/latest/guides/filters_guide.html
-    """
-    optional = isinstance(axis, Optional)
-    payload = axis.payload if isinstance(axis, Optional) else axis
-    place = f"sa.rule({code(spec.__path__)}, {pattern!r:.60})"
-    if isinstance(payload, Places):
-        raise error(
-            RecordError,
-            "a rule decides an axis; a builder is mounted at a place.",
-            Problem(kind="payload", path=place, there="a builder"),
-            fixes=["spec.place = other_builder"],
-        )
-    _check_pattern(pattern, place)
-    spec.__record__.add_rule(
-        pattern,
-        spec.__record__.form.check(payload, place),
-        optional=optional,
-        under=spec.__path__,
-    )
-
-
-def _check_pattern(pattern: Any, place: str) -> None:
-    """Refuses what can be no pattern."""
-    wrong = isinstance(pattern, Places | int | float | bytes) or pattern is None
-    if isinstance(pattern, bool) or not wrong:
-        return
-    raise error(
-        RecordError,
-        f"a rule's pattern is a glob, a compiled regular expression, a function "
-        f"or an nnx filter, not a {type(pattern).__name__}.",
-        Problem(kind="pattern", path=place, there=type(pattern).__name__),
-        fixes=['sa.rule(spec, "**/kernel", 0)'],
-    )
-
-
 def _no_value(place: Places, what: str) -> NoReturn:
     """Says that a placeholder is not a value."""
     path = code(place.__path__)
@@ -393,9 +275,7 @@ def _own_name(name: str) -> RecordError:
     )
 
 
-def _unknown(
-    parent: Places, step: Name, cls: Any, fields: Any
-) -> RecordError:
+def _unknown(parent: Places, step: Name, cls: Any, fields: Any) -> RecordError:
     """The error for a name that the declared class does not have."""
     path = code((*parent.__path__, step))
     names = [name for name, field in fields.items() if not field.static]

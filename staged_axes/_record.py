@@ -1,145 +1,41 @@
-"""What was decided, where, by whom: the record of one builder, and who wins in it.
+"""The record of one builder: who wins among its decisions, and what all of it says.
 
-Nothing here knows JAX or what a decision holds. A decision holds a *payload*, and a
-`Form` checks it when it is written and prints it; `AxesBuilder` uses the form whose
-payload is an axis.
-
-Who wins among decisions: within a stage, writing to a place is an assignment that
-replaces what this stage wrote at and below it. Across stages nothing is replaced
-(the nearest to a leaf will win when the record is resolved), and two stages that
-decide one place differently are a conflict, unless the later one may override.
+Within a stage, writing to a place is an assignment that replaces what this stage wrote
+at and below it. Across stages nothing is replaced (the nearest to a leaf will win when
+the record is resolved), and two stages that decide one place differently are a
+conflict, unless the later one may override. A slice is a place of its own: it erases
+nothing that was written for exact places.
 """
 
 from __future__ import annotations
 
-import enum
 import itertools
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Protocol
+from functools import partial
+from typing import Any, ClassVar
 
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from staged_axes import _provenance
-from staged_axes._paths import Path, code
+from staged_axes._decisions import (
+    Decision,
+    Default,
+    Entries,
+    Form,
+    Mounted,
+    Rule,
+    Stage,
+    conflict,
+)
+from staged_axes._paths import Path
 from staged_axes._provenance import Source
-from staged_axes.errors import ConflictError, Problem, error
+from staged_axes.errors import ConflictError, Problem
 
-
-class Undecided(enum.Enum):
-    """The type of `UNDECIDED`."""
-
-    UNDECIDED = "UNDECIDED"
-
-    def __repr__(self) -> str:
-        return "sa.UNDECIDED"
-
-
-UNDECIDED = Undecided.UNDECIDED
-"""Nobody said. Not `None`, which says: decided, shared."""
-
-
-class Form(Protocol):
-    """What the decisions of one kind of builder hold."""
-
-    def check(self, payload: Any, place: str) -> Any:
-        """The payload in its normal form; raises `RecordError` where it is none."""
-
-    def text(self, payload: Any) -> str:
-        """The payload in short, as code."""
-
-
-@frozen
-class Stage:
-    """A named part of the user's program that decides.
-
-    Stages are told apart by name and by the record that they write to, so two
-    modules that use one name for a stage are still two modules.
-    """
-
-    name: str | None
-    owner: int
-    override: bool = field(default=False, eq=False)
-    undo: list[tuple[str, Any, Any]] | None = field(
-        default=None, eq=False, repr=False
-    )
-
-
-@frozen(kw_only=True)
-class Decision:
-    """One place and what was decided for it."""
-
-    path: Path
-    payload: Any
-    stage: Stage
-    source: Source
-    order: int
-    optional: bool = False
-
-    def __str__(self) -> str:
-        return decided_by(self.stage, self.source)
-
-
-@frozen(kw_only=True)
-class Rule:
-    """A pattern over leaves and what was decided for them.
-
-    Attributes:
-      pattern: A glob, a compiled regular expression, a predicate, or an nnx filter.
-      under: Where the record that holds the rule is mounted; the pattern sees paths
-        from there on.
-    """
-
-    pattern: Any
-    payload: Any
-    stage: Stage
-    source: Source
-    order: int
-    optional: bool = False
-    under: Path = ()
-
-    def __str__(self) -> str:
-        return decided_by(self.stage, self.source)
-
-
-@frozen(kw_only=True)
-class Default:
-    """What holds under a place where nobody decided."""
-
-    path: Path
-    payload: Any
-    source: Source
-    label: str = "default"
-
-    def __str__(self) -> str:
-        return f"{self.label}  {self.source}"
-
-
-@frozen
-class Mounted:
-    """The payload of a place at which another record counts."""
-
-    record: Record = field(eq=id)
-
-
-@frozen
-class Entries:
-    """All that a record says at one moment, the mounted records included."""
-
-    decisions: tuple[Decision, ...]
-    rules: tuple[Rule, ...]
-    defaults: tuple[Default, ...]
-    conflicts: tuple[Problem, ...] = ()
-
-
-def decided_by(stage: Stage, source: Source) -> str:
-    """Stage and line in one short text."""
-    return f"{stage.name}  {source}" if stage.name else str(source)
-
-
+_UNSHARED = {"_lock", "_entries"}
 _orders = itertools.count()
 _owners = itertools.count()
 _writes = itertools.count(1)
@@ -328,9 +224,7 @@ class Record:
             return [p for p in self._places if p[: len(path)] == path]
         return [path] if path in self._places else []
 
-    def _put(
-        self, path: Path, stage: Stage, new: Decision | None, by: Stage
-    ) -> None:
+    def _put(self, path: Path, stage: Stage, new: Decision | None, by: Stage) -> None:
         """Sets or removes one decision; the open stage remembers what was there."""
         here = self._places.setdefault(path, {})
         old = here.pop(stage, None)
@@ -344,16 +238,16 @@ class Record:
                 self._above[path[:depth]] += change
                 if not self._above[path[:depth]]:
                     del self._above[path[:depth]]
-        self._changed(by, ("place", (path, stage), old))
+        self._changed(by, partial(self._put, path, stage, old))
 
     def _put_rule(self, order: int, new: Rule | None, by: Stage) -> None:
         """Sets or removes one rule; the open stage remembers what was there."""
         old = self._rules.pop(order, None)
         if new is not None:
             self._rules[order] = new
-        self._changed(by, ("rule", order, old))
+        self._changed(by, partial(self._put_rule, order, old))
 
-    def _changed(self, by: Stage, undo: tuple[str, Any, Any]) -> None:
+    def _changed(self, by: Stage, undo: Callable[[Stage], None]) -> None:
         """Marks the record as new, and lets the stage remember how to go back."""
         self._version += 1
         self._entries = None
@@ -365,11 +259,8 @@ class Record:
         """Takes back, in reverse, what was written while the stage was open."""
         silent = Stage(None, self.owner)
         with self._lock:
-            for kind, key, old in reversed(stage.undo or []):
-                if kind == "place":
-                    self._put(*key, old, silent)
-                else:
-                    self._put_rule(key, old, silent)
+            for undo in reversed(stage.undo or []):
+                undo(silent)
 
     # Reading --------------------------------------------------------------------
 
@@ -431,12 +322,20 @@ class Record:
             inner = mount.payload.record.entries()
             conflicts += inner.conflicts
             decisions += [
-                evolve(d, path=mount.path + d.path) for d in inner.decisions
+                evolve(
+                    d, path=mount.path + d.path, optional=d.optional or mount.optional
+                )
+                for d in inner.decisions
             ]
-            rules += [evolve(r, under=mount.path + r.under) for r in inner.rules]
-            defaults += [
-                evolve(d, path=mount.path + d.path) for d in inner.defaults
+            rules += [
+                evolve(
+                    r,
+                    under=mount.path + r.under,
+                    optional=r.optional or mount.optional,
+                )
+                for r in inner.rules
             ]
+            defaults += [evolve(d, path=mount.path + d.path) for d in inner.defaults]
         both = Record(self.form, self.default, self.source)
         for decision in sorted(decisions, key=lambda d: d.order):
             try:
@@ -455,38 +354,3 @@ class Record:
         return other is self or any(
             mount.payload.record.reaches(other) for mount in self._mounts()
         )
-
-
-_UNSHARED = {"_lock", "_entries"}
-
-
-def conflict(
-    old: Decision | Rule,
-    new: Decision | Rule,
-    form: Form,
-    place: Callable[[Decision | Rule], str] | None = None,
-) -> ConflictError:
-    """The error for two stages that decide one place differently."""
-    where = place or (lambda d: code(d.path) if isinstance(d, Decision) else "rule")
-    problems = [
-        Problem(
-            kind="conflict",
-            path=f"{where(d)} = {form.text(d.payload)}",
-            axis=d.payload if isinstance(d.payload, int) else None,
-            stage=d.stage.name,
-            file=d.source.file,
-            line=d.source.line,
-            decided_by=decided_by(d.stage, d.source),
-        )
-        for d in (old, new)
-    ]
-    name = new.stage.name or "late"
-    return error(
-        ConflictError,
-        f"{where(new)} is decided differently in 2 places.",
-        *problems,
-        fixes=[
-            f"remove one of the two, or let the later win:\n"
-            f"with spec.stage({name!r}, override=True): ..."
-        ],
-    )

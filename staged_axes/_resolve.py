@@ -10,18 +10,15 @@ plus the decisions, however large the value.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from attrs import Factory, define, evolve, frozen
+from attrs import Factory, define, frozen
 
-from staged_axes import _patterns, _tree
+from staged_axes import _misses, _patterns, _tree
 from staged_axes._axes import FromNode, PerLeaf
-from staged_axes._display import short
-from staged_axes._paths import Index, Key, Name, Path, Span, Step, code, nearest
-from staged_axes._record import (
+from staged_axes._decisions import (
     UNDECIDED,
     Decision,
     Default,
@@ -30,11 +27,12 @@ from staged_axes._record import (
     Mounted,
     Rule,
     conflict,
-    decided_by,
 )
+from staged_axes._display import short
+from staged_axes._match import match
+from staged_axes._misses import Decider, problem
+from staged_axes._paths import Name, Path, Span, Step, code
 from staged_axes.errors import Problem
-
-Decider: TypeAlias = Decision | Rule | Default
 
 
 @frozen
@@ -113,14 +111,18 @@ def resolve(
     work.problems.extend(entries.conflicts)
     whole = _Range(value, (), 0, n)
     _descend(work, [(_plant(entries), 0)], whole, treedef)
-    _report_unmatched(work, entries, value)
-    _apply_rules(work, entries.rules)
+    work.problems += [
+        _misses.unmatched(decision, form, value, root)
+        for decision in entries.decisions
+        if decision.order not in work.reached and not decision.optional
+    ]
+    _apply_rules(work, entries.rules, value)
     _apply_defaults(work, entries.defaults)
     keys = _tree.key_paths(value)
     _ask_leaves(work, leaves, keys)
     return Resolution(
         tuple(work.payloads),
-        tuple(work.deciders),  # type: ignore[arg-type]  # defaults leave no None
+        tuple(d for d in work.deciders if d is not None),
         keys,
         tuple(work.problems),
         work.is_general,
@@ -142,8 +144,8 @@ def _plant(entries: Entries) -> _Place:
 
     for decision in entries.decisions:
         place(decision.path).here.append(decision)
-    for item in (*entries.rules, *entries.defaults):
-        scope = item.under if isinstance(item, Rule) else item.path
+    scopes = {r.under for r in entries.rules} | {d.path for d in entries.defaults}
+    for scope in scopes:
         place(scope).scopes.add(scope)
     return root
 
@@ -176,9 +178,7 @@ def _descend(
                     (next_place, spans + isinstance(step, Span))
                 )
     start = at.start
-    for i, (child, child_def) in enumerate(
-        zip(below, treedef.children(), strict=True)
-    ):
+    for i, (child, child_def) in enumerate(zip(below, treedef.children(), strict=True)):
         stop = start + child_def.num_leaves
         if i in chosen:
             path = (*at.path, child.step)
@@ -187,42 +187,11 @@ def _descend(
         start = stop
 
 
-def match(node: Any, below: list[_tree.Child], step: Step) -> list[int]:
-    """The positions of the children that a step means.
-
-    A field and an item of one name are one place; a tuple's fields are reached by
-    index too; a child without a key is reached by the attribute that holds it.
-    """
-    if isinstance(step, Span):
-        every = range(len(below))
-        if step.is_all:
-            return list(every)
-        is_row = isinstance(node, tuple) or all(isinstance(c.step, Index) for c in below)
-        return list(every[step.start : step.stop : step.step]) if is_row else []
-    same = [i for i, child in enumerate(below) if child.step == step]
-    if same:
-        return same
-    if isinstance(step, Index):
-        is_row = isinstance(node, tuple | list) or not any(c.is_named for c in below)
-        i = step.index + len(below) if step.index < 0 else step.index
-        return [i] if is_row and 0 <= i < len(below) else []
-    if isinstance(step, Name) and not any(c.is_named for c in below):
-        held = getattr(node, step.name, _ABSENT)
-        held_by = [i for i, c in enumerate(below) if c.value is held]
-        return held_by if len(held_by) == 1 or held is None else []
-    return []
-
-
-_ABSENT = object()
-
-
 def _winner(work: _Work, active: list[tuple[_Place, int]]) -> Decision | None:
     """The decision that counts at a node, of all that were made for it."""
     best: Decision | None = None
     fewest = min((spans for place, spans in active if place.here), default=0)
-    rivals = [
-        d for place, spans in active if spans == fewest for d in place.here
-    ]
+    rivals = [d for place, spans in active if spans == fewest for d in place.here]
     work.reached.update(d.order for place, _ in active for d in place.here)
     for rival in sorted(rivals, key=lambda d: d.order):
         if best is not None and _clash(best, rival):
@@ -234,9 +203,7 @@ def _winner(work: _Work, active: list[tuple[_Place, int]]) -> Decision | None:
 def _clash(old: Decision | Rule, new: Decision | Rule) -> bool:
     """Do two stages disagree, and the later may not override?"""
     return (
-        old.stage != new.stage
-        and old.payload != new.payload
-        and not new.stage.override
+        old.stage != new.stage and old.payload != new.payload and not new.stage.override
     )
 
 
@@ -266,7 +233,7 @@ def _ask(
         answer = fn(x)
     except Exception as e:
         note = f"in the function that decides {place}, recorded at {decider}"
-        e.__notes__ = [*getattr(e, "__notes__", ()), note]  # type: ignore[attr-defined]
+        e.__notes__ = [*getattr(e, "__notes__", ()), note]
         raise
     if answer is None:
         return None
@@ -288,9 +255,10 @@ def _ask(
 # Rules, defaults ----------------------------------------------------------------
 
 
-def _apply_rules(work: _Work, rules: Iterable[Rule]) -> None:
+def _apply_rules(work: _Work, rules: Iterable[Rule], value: Any) -> None:
     """Decides the leaves that no path decided; names the rules that match nothing."""
     chosen: dict[int, Rule] = {}
+    disagree: dict[Problem, None] = {}
     for rule in rules:
         work.is_general &= _patterns.is_by_path(rule.pattern)
         found = {
@@ -299,12 +267,13 @@ def _apply_rules(work: _Work, rules: Iterable[Rule]) -> None:
             for i in _patterns.matching(rule.pattern, at.node)
         }
         if not found and not rule.optional:
-            work.problems.append(_idle_rule(work, rule))
+            work.problems.append(_misses.idle(rule, work.form, value))
         for i in sorted(found):
             old = chosen.get(i)
             if old is not None and _clash(old, rule):
-                work.problems.extend(_rule_conflict(work, old, rule))
+                disagree |= dict.fromkeys(_misses.disagreeing(old, rule, work.form))
             chosen[i] = rule
+    work.problems.extend(disagree)
     for i, rule in chosen.items():
         if work.deciders[i] is None:
             work.deciders[i], work.payloads[i] = rule, rule.payload
@@ -349,138 +318,6 @@ def _ask_leaves(
                 work.deciders[i],
                 there=short(leaves[i]),
                 asked="nobody decided",
-                fix=f"{decision} = 0, or None for shared; or give the builder a default",
+                fix=f"{decision} = 0, or None for shared; or a default for the builder",
             )
         )
-
-
-# Problems -----------------------------------------------------------------------
-
-
-def problem(
-    kind: str,
-    path: str,
-    decider: Decider | None,
-    *,
-    there: str = "",
-    asked: str = "",
-    axis: Any = None,
-    shape: tuple[int, ...] | None = None,
-    fix: str = "",
-) -> Problem:
-    """A problem, with the data of the decision behind it."""
-    stage = None if decider is None or isinstance(decider, Default) else decider.stage
-    source = None if decider is None else decider.source
-    return Problem(
-        kind=kind,
-        path=path,
-        there=there,
-        asked=asked,
-        axis=axis if isinstance(axis, int) else None,
-        shape=shape,
-        stage=stage.name if stage else None,
-        file=source.file if source else None,
-        line=source.line if source else None,
-        decided_by=str(decider) if decider is not None else "",
-        fix=fix,
-    )
-
-
-def _report_unmatched(work: _Work, entries: Entries, value: Any) -> None:
-    """A problem for each decision that points at nothing."""
-    for decision in entries.decisions:
-        if decision.order in work.reached or decision.optional:
-            continue
-        work.problems.append(_unmatched(work, decision, value))
-
-
-def _unmatched(work: _Work, decision: Decision, value: Any) -> Problem:
-    """What is there instead of the place that a decision names."""
-    node, depth = value, 0
-    for step in decision.path:
-        below = _tree.children(node)
-        found = match(node, below, step)
-        if not found:
-            break
-        node, depth = below[found[0]].value, depth + 1
-    step, parent = decision.path[depth], code(decision.path[:depth], work.root)
-    below = _tree.children(node)
-    written = f"{code(decision.path)} = {work.form.text(decision.payload)}"
-    static = _tree.statics(node, below) if below or _tree.is_node(node) else {}
-    if isinstance(step, Name) and step.name in static:
-        return problem(
-            "static",
-            written,
-            decision,
-            there=f"{parent}.{step.name} is a static field of {type(node).__name__}",
-            axis=decision.payload,
-            fix=f"remove it: static data is no leaf and has no axis:  {code(decision.path)}",
-        )
-    names = [c.step.name for c in below if isinstance(c.step, Name)]
-    like = nearest(step.name, names) if isinstance(step, Name) else []
-    better = (*decision.path[:depth], *(evolve(step, name=n) for n in like[:1]))
-    rest = decision.path[depth + 1 :]
-    fix = (
-        f"did you mean  {code((*better, *rest))} = {work.form.text(decision.payload)} ?"
-        if like
-        else "check the path, or say that it may be absent: "
-        f"{code(decision.path)} = sa.optional({work.form.text(decision.payload)})"
-    )
-    return problem(
-        "unknown",
-        written,
-        decision,
-        there=f"{parent} is {_inventory(node, below, static, like)}",
-        axis=decision.payload,
-        fix=fix,
-    )
-
-
-def _inventory(
-    node: Any, below: list[_tree.Child], static: dict[str, Any], like: list[str]
-) -> str:
-    """What a node has, in short; names like the one that was written come first."""
-    if not below:
-        return short(node)
-    kind = type(node).__name__
-    names = [c.step.name for c in below if isinstance(c.step, Name)]
-    if not names:
-        return f"a {kind} of {len(below)}"
-    names = [*like, *(n for n in names if n not in like)]
-    names += [f"{n} (static)" for n in static if not n.startswith("(")]
-    more = f", and {len(names) - 6} more" if len(names) > 6 else ""
-    return f"a {kind} with {', '.join(names[:6])}{more}"
-
-
-def _idle_rule(work: _Work, rule: Rule) -> Problem:
-    """The problem of a rule that no leaf answers to."""
-    text = _patterns.text(rule.pattern)
-    like: list[str] = []
-    if isinstance(rule.pattern, str | re.Pattern):
-        last = re.split(r"[/*]+", rule.pattern if isinstance(rule.pattern, str) else rule.pattern.pattern)[-1]
-        ends = {
-            step.name
-            for at in work.scopes.get((), ())
-            for path in _tree.paths(at.node)
-            for step in path
-            if isinstance(step, Name)
-        }
-        like = nearest(last, sorted(ends))
-    return problem(
-        "unmatched",
-        f"sa.rule(spec, {text}, {work.form.text(rule.payload)})",
-        rule,
-        there="matches no leaf",
-        axis=rule.payload,
-        fix=f"did you mean {' or '.join(like)}?"
-        if like
-        else f"correct the pattern, or sa.rule(spec, {text}, sa.optional(...))",
-    )
-
-
-def _rule_conflict(work: _Work, old: Rule, new: Rule) -> tuple[Problem, ...]:
-    """The problems of two rules of different stages that disagree; once for a pair."""
-    found = conflict(
-        old, new, work.form, lambda d: f"sa.rule(spec, {_patterns.text(d.pattern)})"  # type: ignore[union-attr]
-    ).problems
-    return () if set(found) <= set(work.problems) else found

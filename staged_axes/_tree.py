@@ -1,4 +1,4 @@
-"""Flattening as `jax.vmap` does it, one node's children by step, static data by name."""
+"""Flattening as `jax.vmap` does it, a node's children by step, its statics by name."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def paths(value: Any) -> list[Path]:
 def abstract(leaf: Any) -> Any:
     """What stays of a leaf when its data is gone: shape and dtype, or a short text."""
     if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+        return jax.ShapeDtypeStruct(  # type: ignore[no-untyped-call]
+            leaf.shape, leaf.dtype
+        )
     return short(leaf)
 
 
@@ -158,9 +160,9 @@ def statics(node: Any, below: list[Child]) -> dict[str, Any]:
         for name, x in attributes(node).items()
         if name not in named and not any(x is o for o in objects)
     }
-    data = jtu.tree_structure(node).node_data()
-    hidden = data[1] if data and not found else None
-    return found if hidden is None or hidden == () else {"(metadata)": hidden}
+    hidden = _compat.node_data(_compat.treedef_nodes(jtu.tree_structure(node))[-1])
+    is_empty = hidden is None or (isinstance(hidden, tuple) and not hidden)
+    return found if found or is_empty else {"(metadata)": hidden}
 
 
 def _is_item(step: Step) -> bool:
@@ -197,6 +199,25 @@ def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
     ]
 
 
-def _holds_tracer(x: Any) -> bool:
-    """Is a tracer among the leaves of the object?"""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jtu.tree_leaves(x))
+def _holds_tracer(x: Any, depth: int = 2) -> bool:
+    """Is a tracer in it: among its leaves, or in an object of the user's among those?
+
+    A class may wrap its static data in an object of its own, as equinox does.
+    """
+    return any(
+        isinstance(leaf, jax.core.Tracer)
+        or (depth > 0 and any(_holds_tracer(y, depth - 1) for y in _held(leaf)))
+        for leaf in jtu.tree_leaves(x)
+    )
+
+
+def _held(x: Any) -> list[Any]:
+    """What an opaque object has in its attributes; nothing for data and functions."""
+    if isinstance(x, _PLAIN) or callable(x):
+        return []
+    slots = [n for cls in type(x).__mro__ for n in getattr(cls, "__slots__", ())]
+    named = [getattr(x, n) for n in slots if isinstance(n, str) and hasattr(x, n)]
+    return [*named, *getattr(x, "__dict__", {}).values()]
+
+
+_PLAIN = (str, bytes, int, float, complex, np.ndarray, np.generic, jax.Array)

@@ -15,10 +15,10 @@ from attrs import frozen
 
 from staged_axes import _tree
 from staged_axes._axes import STATIC
+from staged_axes._decisions import UNDECIDED
 from staged_axes._display import short
+from staged_axes._misses import Decider, problem
 from staged_axes._paths import Path, code
-from staged_axes._record import UNDECIDED
-from staged_axes._resolve import Decider, problem
 from staged_axes.errors import Problem
 
 Shape: TypeAlias = tuple[int, ...]
@@ -66,7 +66,7 @@ def check(
             continue
         shape = shape_of(leaf)
         if shape is not None and -len(shape) <= axis < len(shape):
-            axes[i] = axis = axis % len(shape)
+            axes[i] = axis % len(shape)
             sizes.setdefault(shape[axis], []).append(i)
         else:
             problems.append(_no_axis(leaf, shape, axis, deciders[i], *place(i)))
@@ -149,7 +149,8 @@ def _sizes(
     for i in [*witness, *sorted(odd)]:
         root, path = place(i)
         axis, shape = axes[i], shape_of(leaves[i])
-        assert axis is not None and shape is not None
+        assert axis is not None
+        assert shape is not None
         size = shape[axis]
         wanted = (
             f"axis_size={expected}"
@@ -242,9 +243,7 @@ def _shape(
     wanted: Shape,
 ) -> Problem:
     """The problem of a leaf whose shape is not the template's."""
-    added = [
-        k for k in range(len(there)) if there[:k] + there[k + 1 :] == single
-    ]
+    added = [k for k in range(len(there)) if there[:k] + there[k + 1 :] == single]
     if axis is None and added:
         fix = f"it has a batch axis: {code(path)} = {added[0]}"
     elif axis is not None and there == single:

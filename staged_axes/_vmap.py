@@ -19,12 +19,12 @@ from staged_axes import _provenance, _tree, _validate
 from staged_axes._arguments import Argument, InAxes, Says, in_axes_of
 from staged_axes._axes import AXES, STATIC
 from staged_axes._display import short
+from staged_axes._misses import Decider
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
 from staged_axes._paths import Path, code
 from staged_axes._record import Entries
-from staged_axes._resolve import Decider, resolve
-from staged_axes._summary import unfit
-from staged_axes.errors import BatchError, Problem, error
+from staged_axes._resolve import resolve
+from staged_axes.errors import BatchError, Problem, error, unfit
 
 
 @frozen(kw_only=True)
@@ -63,7 +63,9 @@ class Mapped:
     axis_size: int | None = None
     options: Mapping[str, Any] = field(factory=dict)
 
-    def plan(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Plan, list[Any]]:
+    def plan(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Plan, list[Any]]:
         """Settles the axis of each leaf of a call.
 
         Returns:
@@ -263,7 +265,7 @@ def plan(
         owners += [(n, i) for i in range(part.num_leaves)]
         problems += _traced(argument, part)
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def paths(n: int) -> list[Path]:
         return _tree.paths(arguments[n].value)
 
@@ -307,5 +309,3 @@ def _traced(argument: Argument, treedef: Any) -> list[Problem]:
         )
         for path, name in _tree.traced_statics(argument.value, treedef)
     ]
-
-

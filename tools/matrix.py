@@ -50,7 +50,7 @@ def find_python(versions: tuple[str, ...]) -> str | None:
 
 def run_tests(set_name: str, python: str) -> bool:
     """Make the environment as the Makefile does, then test the wheel in it."""
-    make = ["make", f"PYTHON={python}", f"SET={set_name}"]
+    make = ["make", "--silent", f"PYTHON={python}", f"SET={set_name}"]
     wheel = {**os.environ, "PYTHONPATH": str(ROOT / "build" / "installed")}
     return all(
         subprocess.run([*make, target], cwd=ROOT, env=env, check=False).returncode == 0

@@ -1,0 +1,174 @@
+"""What was decided, where, by whom: plain data, without JAX.
+
+A decision holds a *payload*, and a `Form` checks it when it is written and prints it.
+`AxesBuilder` uses the form whose payload is an axis.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from attrs import field, frozen
+
+from staged_axes._paths import Path, code
+from staged_axes._provenance import Source
+from staged_axes.errors import ConflictError, Problem, error
+
+
+class Undecided(enum.Enum):
+    """The type of `UNDECIDED`."""
+
+    UNDECIDED = "UNDECIDED"
+
+    def __repr__(self) -> str:
+        return "sa.UNDECIDED"
+
+
+UNDECIDED = Undecided.UNDECIDED
+"""Nobody said. Not `None`, which says: decided, shared."""
+
+
+class Form(Protocol):
+    """What the decisions of one kind of builder hold."""
+
+    def check(self, payload: Any, place: str) -> Any:
+        """The payload in its normal form; raises `RecordError` where it is none."""
+
+    def text(self, payload: Any) -> str:
+        """The payload in short, as code."""
+
+
+@frozen
+class Stage:
+    """A named part of the user's program that decides.
+
+    Stages are told apart by name and by the record that they write to, so two
+    modules that use one name for a stage are still two modules.
+    """
+
+    name: str | None
+    owner: int
+    override: bool = field(default=False, eq=False)
+    undo: list[Callable[[Stage], None]] | None = field(
+        default=None, eq=False, repr=False
+    )
+
+
+@frozen(kw_only=True)
+class Decision:
+    """One place and what was decided for it."""
+
+    path: Path
+    payload: Any
+    stage: Stage
+    source: Source
+    order: int
+    optional: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where it holds, as code."""
+        return code(self.path)
+
+    def __str__(self) -> str:
+        return decided_by(self.stage, self.source)
+
+
+@frozen(kw_only=True)
+class Rule:
+    """A pattern over leaves and what was decided for them.
+
+    Attributes:
+      pattern: A glob, a compiled regular expression, a predicate, or an nnx filter.
+      under: Where the record that holds the rule is mounted; the pattern sees paths
+        from there on.
+    """
+
+    pattern: Any
+    payload: Any
+    stage: Stage
+    source: Source
+    order: int
+    optional: bool = False
+    under: Path = ()
+
+    @property
+    def place(self) -> str:
+        """Where it holds, as code."""
+        return f"sa.rule({code(self.under)}, {pattern_text(self.pattern)})"
+
+    def __str__(self) -> str:
+        return decided_by(self.stage, self.source)
+
+
+@frozen(kw_only=True)
+class Default:
+    """What holds under a place where nobody decided."""
+
+    path: Path
+    payload: Any
+    source: Source
+    label: str = "default"
+
+    def __str__(self) -> str:
+        return f"{self.label}  {self.source}"
+
+
+@frozen
+class Mounted:
+    """The payload of a place at which another record counts."""
+
+    record: Any = field(eq=id)
+
+
+@frozen
+class Entries:
+    """All that a record says at one moment, the mounted records included."""
+
+    decisions: tuple[Decision, ...]
+    rules: tuple[Rule, ...]
+    defaults: tuple[Default, ...]
+    conflicts: tuple[Problem, ...] = ()
+
+
+def pattern_text(pattern: Any) -> str:
+    """The pattern of a rule in short, as code."""
+    if isinstance(pattern, re.Pattern):
+        return f"re.compile({pattern.pattern!r})"
+    if isinstance(pattern, str):
+        return repr(pattern)
+    return str(getattr(pattern, "__qualname__", type(pattern).__name__))
+
+
+def decided_by(stage: Stage, source: Source) -> str:
+    """Stage and line in one short text."""
+    return f"{stage.name}  {source}" if stage.name else str(source)
+
+
+def conflict(old: Decision | Rule, new: Decision | Rule, form: Form) -> ConflictError:
+    """The error for two stages that decide one place differently."""
+    problems = [
+        Problem(
+            kind="conflict",
+            path=f"{d.place} = {form.text(d.payload)}",
+            axis=d.payload if isinstance(d.payload, int) else None,
+            stage=d.stage.name,
+            file=d.source.file,
+            line=d.source.line,
+            decided_by=str(d),
+        )
+        for d in (old, new)
+    ]
+    later = new.stage.name or "late"
+    return error(
+        ConflictError,
+        f"{new.place} is decided differently in 2 places.",
+        *problems,
+        fixes=[
+            f"remove one of the two, or let the later win:\n"
+            f"with spec.stage({later!r}, override=True): ..."
+        ],
+    )
