@@ -26,11 +26,12 @@ from staged_axes._calls import (
 )
 from staged_axes._compat import trace_settings
 from staged_axes._content import Uncomparable, atoms
+from staged_axes._decisions import Entries
 from staged_axes._lowered import Lowered
 from staged_axes._paths import nearest
 from staged_axes._programs import Entry, Refused, arguments, trace
 from staged_axes._recompiles import Recompiles, fields_of, other_inputs
-from staged_axes._record import Entries, Record
+from staged_axes._record import Record
 from staged_axes._vmap import Mapped, mapped_of
 from staged_axes.errors import BatchError, Problem, error, too_many_programs
 
@@ -242,7 +243,12 @@ class BatchedFunction:
         plan, given = settled.plan, settled.given
         try:
             own, output = trace(
-                self._mapped, plan, settled.parts, call.leaves, call.treedef, self._options
+                self._mapped,
+                plan,
+                settled.parts,
+                call.leaves,
+                call.treedef,
+                self._options,
             )
         except NOT_CONCRETE as e:
             explain_numbers(e, plan, given)
@@ -397,5 +403,7 @@ def _check_options(options: Mapping[str, Any], max_programs: int) -> None:
         raise error(
             BatchError,
             f"max_programs is how many are kept, at least 1, not {max_programs!r:.40}.",
-            Problem(kind="argument", path="max_programs", there=repr(max_programs)[:40]),
+            Problem(
+                kind="argument", path="max_programs", there=repr(max_programs)[:40]
+            ),
         )

@@ -31,7 +31,7 @@ from attrs import define, field, frozen
 from staged_axes._compat import trace_settings
 from staged_axes._content import Key, Uncomparable, content
 from staged_axes._programs import Entry, Program, taker
-from staged_axes._recompiles import Fields, Recompiles, alone, explain
+from staged_axes._recompiles import Recompiles, alone, explain
 
 # One trace at a time, whichever function: a function that is traced may call another,
 # so a lock for each could end in a deadlock. Calls that are known never take it.

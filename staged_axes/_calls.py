@@ -12,11 +12,11 @@ from attrs import frozen
 from staged_axes import _tree
 from staged_axes._arguments import Argument
 from staged_axes._cache import signature
-from staged_axes._content import Key, Uncomparable, atoms, content, reader_of_statics
+from staged_axes._content import Key, Uncomparable, content, reader_of_statics
+from staged_axes._decisions import Decision, Entries, Rule
 from staged_axes._outputs import Auto
 from staged_axes._paths import code
 from staged_axes._programs import Parts
-from staged_axes._record import Entries
 from staged_axes._vmap import Mapped, Plan
 from staged_axes.errors import BatchError, Problem, error
 
@@ -137,7 +137,8 @@ def spread(
 def says_key(entries: Entries) -> Key:
     """What a record says, without the lines that said it."""
     stages: dict[Any, int] = {}
-    said = sorted((*entries.decisions, *entries.rules), key=lambda d: d.order)
+    both: tuple[Decision | Rule, ...] = (*entries.decisions, *entries.rules)
+    said = sorted(both, key=lambda d: d.order)
     return content(
         (
             [

@@ -115,7 +115,7 @@ class _Walk:
     def read(self, x: Any) -> Key:
         """The key of a parameter or constant."""
         if isinstance(x, np.ndarray | jax.Array) and not isinstance(x, jax.core.Tracer):
-            kind, *rest = self.reader.read(x)  # type: ignore[misc]
+            kind, *rest = self.reader.read_array(x)
             # A digest: constants may be large, and JAX keeps them already.
             return (kind, *(_digest(r) if isinstance(r, bytes) else r for r in rest))
         return self.reader.read(x)

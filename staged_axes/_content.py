@@ -91,7 +91,7 @@ class Reader:
         if isinstance(x, jax.core.Tracer):
             raise Uncomparable(x, "tracer", "holds a tracer")
         if is_array(x):
-            return self._array(x)
+            return self.read_array(x)
         if kind is jtu.PyTreeDef:
             return (kind, *self.treedef(x))
         return self.other(x)
@@ -112,7 +112,7 @@ class Reader:
         held = getattr(x, "__dict__", None)
         return (self.read(held),) if held else ()
 
-    def _array(self, x: Any) -> Key:
+    def read_array(self, x: Any) -> tuple[Key, ...]:
         """The key of an array: dtype, shape, contents."""
         if isinstance(x, jax.Array) and jax.dtypes.issubdtype(
             x.dtype, jax.dtypes.prng_key
@@ -179,8 +179,8 @@ class Held:
 
 def _attributes(x: Any, above: set[int]) -> Key:
     """The plain attributes of an object that is not compared by identity."""
-    by_identity = type(x).__eq__ is object.__eq__
-    if by_identity or isinstance(x, type) or id(x) in above:
+    own: Any = type(x).__eq__
+    if own is object.__eq__ or isinstance(x, type) or id(x) in above:
         return None
     above = above | {id(x)}
     reader = Reader(lambda inner: (type(inner), _attributes(inner, above)))

@@ -101,7 +101,7 @@ def taker(numbers: Sequence[int]) -> Callable[[Any], Any]:
 class Program:
     """One jitted function of flat leaves, and the computation that it was traced to."""
 
-    jitted: Callable[..., Any]
+    jitted: Any
     computation: Any
     _key: Any = ()
 
@@ -137,7 +137,7 @@ class Entry:
     parts: Parts
     fields: Fields
     used: int = 0
-    jitted: Callable[..., Any] = field(init=False)
+    jitted: Any = field(init=False)
     takers: tuple[Callable[[Any], Any], ...] | None = field(init=False)
     rebuild: Callable[[Any], Any] = field(init=False)
 
@@ -207,8 +207,7 @@ def trace(
         return job[0](*groups)
 
     flat.__name__ = flat.__qualname__ = getattr(mapped.fn, "__name__", "batched")
-    donated = {"donate_argnums": 0} if parts.donated else {}
-    jitted = jax.jit(flat, **donated, **options)
+    jitted = jax.jit(flat, donate_argnums=(0,) if parts.donated else (), **options)
     job.append(run)
     try:
         traced = jitted.trace(*arguments(leaves, parts.takers()))

@@ -62,7 +62,9 @@ class Recompiles:
     def __str__(self) -> str:
         lines = [f"{f.path}: {_listed(f.values)}" for f in self.fields]
         notes = [
-            f"{_count(f.programs, 'program')}" if f.programs > 1 else "one shared program"
+            f"{_count(f.programs, 'program')}"
+            if f.programs > 1
+            else "one shared program"
             for f in self.fields
         ]
         width = max(map(len, lines), default=0)
@@ -139,9 +141,7 @@ def explain(name: str, structures: Sequence[tuple[Fields, int]]) -> Recompiles:
     every = {path: None for fields, _ in structures for path in fields}
     rows = []
     for path in every:
-        values = {
-            fields.get(path, Seen(0, "absent")): None for fields, _ in structures
-        }
+        values = {fields.get(path, Seen(0, "absent")): None for fields, _ in structures}
         if len(values) > 1:
             programs = _programs_by(path, structures)
             rows.append(Field(path, tuple(v.text for v in values), programs))

@@ -160,7 +160,7 @@ def statics(node: Any, below: list[Child]) -> dict[str, Any]:
         for name, x in attributes(node).items()
         if name not in named and not any(x is o for o in objects)
     }
-    hidden = _compat.node_data(_compat.treedef_nodes(jtu.tree_structure(node))[-1])
+    hidden = node_data(treedef_nodes(jtu.tree_structure(node))[-1])
     is_empty = hidden is None or (isinstance(hidden, tuple) and not hidden)
     return found if found or is_empty else {"(metadata)": hidden}
 

@@ -18,11 +18,11 @@ from attrs import field, frozen
 from staged_axes import _provenance, _tree, _validate
 from staged_axes._arguments import Argument, InAxes, Says, in_axes_of
 from staged_axes._axes import AXES, STATIC
+from staged_axes._decisions import Entries
 from staged_axes._display import short
 from staged_axes._misses import Decider
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
 from staged_axes._paths import Path, code
-from staged_axes._record import Entries
 from staged_axes._resolve import resolve
 from staged_axes.errors import BatchError, Problem, error, unfit
 

@@ -222,7 +222,7 @@ def unfit(problems: Sequence[Problem]) -> BindError:
 def too_many_programs(name: str, path: str, count: int) -> RecompileWarning:
     """The warning for a static field that takes many values."""
     return RecompileWarning(
-        f"{name} was compiled {count} times because {path} alone was different; a value "
-        "that changes from call to call is better a leaf of the pytree, which is traced. "
+        f"{name} was compiled {count} times because {path} alone was different. A value "
+        "that changes from call to call is better a leaf, which is traced; "
         f"{name}.explain_recompiles() lists the values; warn_after=None turns this off."
     )
