@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from attrs import evolve, frozen
 
@@ -35,6 +35,7 @@ from staged_axes._standing import Standing
 _KEPT = ("form", "default", "source", "label", "name", "owner")
 orders = itertools.count()
 owners = itertools.count()
+_writes = itertools.count(1)
 
 
 @frozen(eq=False)
@@ -69,7 +70,11 @@ class Record:
       label: What the default is called in messages.
       name: What the record is called in code.
       owner: Tells the stages of this record from those of others.
+      writes: Changes whenever any record does: whoever keeps what records said asks
+        again only then.
     """
+
+    writes: ClassVar[int] = 0
 
     def __init__(
         self,
@@ -252,6 +257,7 @@ class Record:
         """Lets what was worked out from the old state be worked out again."""
         self._version += 1
         self._mounts = None
+        Record.writes = next(_writes)
 
     # Reading --------------------------------------------------------------------
 
