@@ -137,7 +137,9 @@ def with_article(noun: str) -> str:
       >>> with_article("str"), with_article("int"), with_article("f32[3]")
       ('a str', 'an int', 'an f32[3]')
     """
-    return f"an {noun}" if re.match(r"[AEIOaeio]|f\d", noun) else f"a {noun}"
+    if noun == "None":
+        return noun
+    return f"an {noun}" if re.match(r"[AEIOUaeio]|f\d", noun) else f"a {noun}"
 
 
 def count(n: int, one: str, many: str = "") -> str:
