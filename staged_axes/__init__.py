@@ -4,11 +4,13 @@ record   `AxesBuilder`      decisions, early, by several modules; no data needed
 resolve                     one decision for each leaf of a concrete value
 bind     `spec.bind(val)`   checked axes, and who decided each: `BoundAxes`
 run      `vmap`             the function over the flat leaves of its arguments
+         `batch`            ... and compiled, one program for each structure
 """
 
 from importlib.metadata import version
 
 from staged_axes._axes import STATIC, from_node, optional, per_leaf
+from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
 from staged_axes._builder import AxesBuilder, merge
 from staged_axes._by_text import at, record, rule
@@ -20,6 +22,7 @@ from staged_axes.errors import (
     BindError,
     ConflictError,
     Problem,
+    RecompileWarning,
     RecordError,
     StagedAxesError,
 )
@@ -30,13 +33,16 @@ __all__ = [
     "UNDECIDED",
     "AxesBuilder",
     "BatchError",
+    "BatchedFunction",
     "BindError",
     "BoundAxes",
     "ConflictError",
     "Problem",
+    "RecompileWarning",
     "RecordError",
     "StagedAxesError",
     "at",
+    "batch",
     "from_node",
     "merge",
     "optional",

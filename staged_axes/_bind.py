@@ -11,6 +11,7 @@ from attrs import field, frozen
 from staged_axes import _tree, _validate
 from staged_axes import _vmap as mapping
 from staged_axes._axes import AXES, STATIC
+from staged_axes._batch import BatchedFunction, batch
 from staged_axes._collapse import Row, collapse
 from staged_axes._decisions import Entries
 from staged_axes._display import Table
@@ -18,7 +19,7 @@ from staged_axes._leaves import Kinds, kinds
 from staged_axes._paths import code
 from staged_axes._record import Record
 from staged_axes._resolve import Resolution, resolve
-from staged_axes.errors import BindError, Problem, error, unfit
+from staged_axes.errors import BindError, Problem, count, error, unfit
 
 
 @frozen(kw_only=True, repr=False)
@@ -116,6 +117,31 @@ class BoundAxes:
             options.setdefault("axis_size", self.batch_size)
         return mapping.vmap(fn, in_axes=self, out_axes=out_axes, **options)
 
+    def batch(
+        self, fn: Callable[..., Any], out_axes: Any = 0, **options: Any
+    ) -> BatchedFunction:
+        """Maps and compiles a function of one argument as `sa.batch` does.
+
+        Args:
+          fn: The function of one example.
+          out_axes: As in `sa.batch`.
+          **options: The other options of `sa.batch`.
+
+        Returns:
+          The function over batches. It takes every value that the record fits.
+
+        Example:
+          >>> import jax.numpy as jnp, staged_axes as sa
+          >>> value = {"a": jnp.arange(3.0), "b": jnp.ones(2)}
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> spec.b = None
+          >>> spec.bind(value).batch(lambda v: v["a"] + v["b"].sum())(value)
+          Array([2., 3., 4.], dtype=float32)
+        """
+        if not any(axis is not None for axis in self.leaf_axes):
+            options.setdefault("axis_size", self.batch_size)
+        return batch(fn, in_axes=self, out_axes=out_axes, **options)
+
     def table(self) -> Table:
         """Path, array, axis, size, who decided; agreeing subtrees are one row."""
         rows = []
@@ -139,7 +165,7 @@ class BoundAxes:
         mapped = sum(axis is not None for axis in self.leaf_axes)
         n = len(self.leaf_axes)
         return Table(
-            f"{n} {'leaf' if n == 1 else 'leaves'}, {mapped} mapped, "
+            f"{count(n, 'leaf', 'leaves')}, {mapped} mapped, "
             f"batch size {self.batch_size}",
             ("path", "array", "axis", "size", "decided by"),
             tuple(("".join(row.path), *row.cells) for row in few),
@@ -183,7 +209,7 @@ def bind(
         there,
         resolved.payloads,
         resolved.deciders,
-        lambda i: ("value", tuple(map(_tree.step_of, keys[i]))),
+        lambda i: _validate.Place("value", tuple(map(_tree.step_of, keys[i]))),
         axis_size=axis_size,
     )
     problems = [
@@ -192,7 +218,7 @@ def bind(
         *checked.problems,
     ]
     if leaves and checked.batch_size is None and not problems:
-        problems += _validate.nothing_mapped("value", resolved.deciders)
+        problems += _validate.nothing_mapped(["value"] * len(leaves), resolved.deciders)
     if like is not None and not problems:
         problems += _validate.against_template(
             checked, value, leaves, resolved.deciders, like
