@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
 
 from staged_axes import _tree
-from staged_axes._axes import AXES, STATIC, PerLeaf
-from staged_axes._decisions import UNDECIDED, Entries
+from staged_axes._axes import AXES, STATIC, FromNode, Optional, PerLeaf
+from staged_axes._decisions import UNDECIDED, Says
 from staged_axes._display import short
 from staged_axes._paths import Name, Path, code, nearest
 from staged_axes._placeholders import Placeholder, Places, decide, walk
@@ -26,14 +26,6 @@ from staged_axes.errors import (
     few,
     with_article,
 )
-
-
-@runtime_checkable
-class Says(Protocol):
-    """Whatever says which axes are meant: a record, or a bound one."""
-
-    def entries(self) -> Entries:
-        """What it says now."""
 
 
 @frozen
@@ -156,10 +148,11 @@ def in_axes_of(in_axes: Any, fn: Callable[..., Any], source: Source) -> InAxes:
             i: says(entry, f"in_axes[{i}]", source) for i, entry in enumerate(in_axes)
         }
         return InAxes("each", each, keyword, signature)
-    is_one = not isinstance(in_axes, Places) and isinstance(in_axes, Says)
-    if isinstance(in_axes, Places) or is_one:
+    if isinstance(in_axes, Places | Says):
         return InAxes("only", {0: says(in_axes, "in_axes", source)}, keyword, signature)
-    if not (is_axis(in_axes) or callable(in_axes)):
+    is_late = isinstance(in_axes, PerLeaf | FromNode | Optional)
+    is_fn = callable(in_axes) and not _tree.is_node(in_axes)
+    if not (is_axis(in_axes) or is_late or is_fn):
         raise error(
             RecordError,
             "in_axes is an axis, a tuple with an entry for each argument, a dict by "
@@ -195,7 +188,7 @@ def says(entry: Any, label: str, source: Source, *, name: str | None = None) -> 
         )
     if isinstance(entry, Places):
         return entry.__record__
-    if isinstance(entry, Says) and not isinstance(entry, type):
+    if isinstance(entry, Says):
         return entry
     if is_axis(entry):
         axis = AXES.check(entry, label)

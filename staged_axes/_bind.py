@@ -13,7 +13,7 @@ from staged_axes import _vmap as mapping
 from staged_axes._axes import AXES, STATIC
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._collapse import Row, collapse
-from staged_axes._decisions import Entries
+from staged_axes._decisions import Entries, Says
 from staged_axes._display import Table
 from staged_axes._leaves import Kinds, kinds
 from staged_axes._paths import code
@@ -23,7 +23,7 @@ from staged_axes.errors import BindError, Problem, count, error, unfit
 
 
 @frozen(kw_only=True, repr=False)
-class BoundAxes:
+class BoundAxes(Says):
     """One axis for each leaf of a value, checked against its shapes.
 
     Made by `AxesBuilder.bind`; do not build it by hand. It keeps no array of the value.

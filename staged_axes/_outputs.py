@@ -17,8 +17,9 @@ from attrs import define, frozen
 from jax.custom_batching import custom_vmap
 
 from staged_axes import _tree
-from staged_axes._arguments import Says, says
+from staged_axes._arguments import says
 from staged_axes._axes import AXES, STATIC
+from staged_axes._decisions import Says
 from staged_axes._display import short
 from staged_axes._leaves import is_array, shape_of
 from staged_axes._misses import Decider, problem

@@ -25,6 +25,7 @@ from staged_axes._decisions import (
     Entries,
     Form,
     Rule,
+    Says,
     Stage,
     conflict,
 )
@@ -57,7 +58,7 @@ class _Change:
 _active: ContextVar[tuple[_Run, ...]] = ContextVar("staged_axes_active", default=())
 
 
-class Record:
+class Record(Says):
     """Decisions and rules of one builder, safe to write from several threads.
 
     While a stage is open, all changes are kept: where its body raises, what stands is

@@ -16,9 +16,9 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from staged_axes import _provenance, _tree, _validate
-from staged_axes._arguments import Argument, InAxes, Says, in_axes_of
+from staged_axes._arguments import Argument, InAxes, in_axes_of
 from staged_axes._axes import AXES, STATIC
-from staged_axes._decisions import Entries
+from staged_axes._decisions import Entries, Says
 from staged_axes._display import short
 from staged_axes._leaves import kinds
 from staged_axes._misses import Decider
