@@ -179,24 +179,24 @@ def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
     from the cause, or serve a program that knows it.
     """
     data = [node_data(row) for row in treedef_nodes(treedef)]
-    if not _holds_tracer([d for d in data if d is not None]):
+    if not holds_tracer([d for d in data if d is not None]):
         return []
     return [
         (path, name)
         for path, node, below in nodes(value)
         for name, x in statics(node, below).items()
-        if _holds_tracer(x)
+        if holds_tracer(x)
     ]
 
 
-def _holds_tracer(x: Any, depth: int = 2) -> bool:
+def holds_tracer(x: Any, depth: int = 2) -> bool:
     """Is a tracer in it: among its leaves, or in an object of the user's among those?
 
     A class may wrap its static data in an object of its own, as equinox does.
     """
     return any(
         isinstance(leaf, jax.core.Tracer)
-        or (depth > 0 and any(_holds_tracer(y, depth - 1) for y in _held(leaf)))
+        or (depth > 0 and any(holds_tracer(y, depth - 1) for y in _held(leaf)))
         for leaf in jtu.tree_leaves(x)
     )
 
