@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from staged_axes._collapse import Row, collapse
 from staged_axes._decisions import Entries
 from staged_axes._display import Table, short
 from staged_axes._misses import Decider
+from staged_axes._news import Bound
 from staged_axes._paths import code
 from staged_axes._record import Record
 from staged_axes._resolve import resolve
@@ -174,6 +176,7 @@ def bind(
     Raises:
       BindError: They do not fit; with every reason.
     """
+    begun = time.perf_counter()
     leaves, treedef = _tree.flatten(value)
     entries = record.entries()
     resolved = resolve(entries, AXES, value, leaves, treedef)
@@ -198,7 +201,7 @@ def bind(
         )
     if problems:
         raise unfit(problems)
-    return BoundAxes(
+    bound = BoundAxes(
         leaf_axes=checked.axes,
         batch_size=checked.batch_size,
         treedef=treedef,
@@ -208,6 +211,8 @@ def bind(
         kinds=tuple(map(_tree.abstract, leaves)),
         keys=resolved.keys,
     )
+    record.listeners.tell(Bound(axes=bound, seconds=time.perf_counter() - begun))
+    return bound
 
 
 def _traced(value: Any, treedef: Any) -> list[Problem]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import copy
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from typing import Any
 
 from staged_axes import _bind, _provenance
 from staged_axes._arguments import record_of_tree
 from staged_axes._axes import AXES
 from staged_axes._bind import BoundAxes
-from staged_axes._decisions import UNDECIDED, Decision, Rule
+from staged_axes._decisions import UNDECIDED, Decision, Rule, Stage
 from staged_axes._display import Table
+from staged_axes._news import Bound, Guarded
 from staged_axes._placeholders import Places
 from staged_axes._record import Record
+from staged_axes._staging import Staging
 from staged_axes.errors import ConflictError, Problem, RecordError, error
 
 
@@ -90,23 +92,30 @@ class AxesBuilder(Places):
         Places.__init__(builder, record, (), None)
         return builder
 
-    def stage(
-        self, name: str, *, override: bool = False
-    ) -> AbstractContextManager[None]:
+    def stage(self, name: str, *, override: bool = False) -> Staging:
         """Labels the decisions inside; a context manager and a decorator.
 
-        Where the body raises, its decisions are taken back.
+        Where the body raises, its decisions are taken back; what it wrote to other
+        builders stays. As a decorator it takes `async` functions too.
 
         Args:
           name: What the stage is called in tables and messages.
           override: Let this stage decide differently from earlier ones; it then also
             replaces what they wrote below.
 
+        Raises:
+          RecordError: There is no name; or what is decorated is no function, or a
+            generator.
+
         Example:
           >>> import staged_axes as sa
           >>> spec = sa.AxesBuilder(default=None)
           >>> with spec.stage("sysid"):
           ...     spec.world.mass = 0
+          >>> @spec.stage("control")
+          ... def tune():
+          ...     spec.gain = 0
+          >>> tune()
         """
         if not isinstance(name, str) or not name:
             raise error(
@@ -117,7 +126,8 @@ class AxesBuilder(Places):
                 ),
                 fixes=['with spec.stage("sysid"): ...'],
             )
-        return self.__record__.stage(name, override=override)
+        record = self.__record__
+        return Staging(record, Stage(name, record.owner, override))
 
     def bind(
         self, value: Any, *, like: Any = None, axis_size: int | None = None
@@ -147,6 +157,34 @@ class AxesBuilder(Places):
           ((0, None), 3)
         """
         return _bind.bind(self.__record__, value, like=like, axis_size=axis_size)
+
+    def on_bind(self, callback: Callable[[BoundAxes], object]) -> Callable[[], None]:
+        """Calls back with the axes, each time `bind` has fitted the record to a value.
+
+        For programs that are no `Pipeline`. An error of the callback does no harm: the
+        first one becomes a warning. Copies of the builder do not call it.
+
+        Args:
+          callback: Called with the `BoundAxes`, in the thread that binds.
+
+        Returns:
+          A function that ends it.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> stop = spec.on_bind(lambda bound: print(bound.batch_size))
+          >>> bound = spec.bind(np.ones(3))
+          3
+          >>> stop()
+        """
+        guarded = Guarded(callback)
+
+        def listener(news: Any) -> None:
+            if isinstance(news, Bound):
+                guarded(news.axes)
+
+        return self.__record__.listeners.add(listener)
 
     def table(self) -> Table:
         """What was recorded, by stage, with the line that decided."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from attrs import field, frozen
@@ -45,16 +44,18 @@ class Form(Protocol):
 class Stage:
     """A named part of the user's program that decides.
 
-    Stages are told apart by name and by the record that they write to, so two
-    modules that use one name for a stage are still two modules.
+    Stages are told apart by name and by their owner, the record that they write to or
+    the pipeline that runs them, so two modules that use one name for a stage are still
+    two modules.
+
+    Attributes:
+      changes: What came and went while the stage was open; None for a mere label.
     """
 
     name: str | None
     owner: int
     override: bool = field(default=False, eq=False)
-    undo: list[Callable[[Stage], None]] | None = field(
-        default=None, eq=False, repr=False
-    )
+    changes: list[Change] | None = field(default=None, eq=False, repr=False)
 
 
 @frozen(kw_only=True)
@@ -102,6 +103,14 @@ class Rule:
 
     def __str__(self) -> str:
         return decided_by(self.stage, self.source)
+
+
+@frozen
+class Change:
+    """One decision or rule that came into a record, or went."""
+
+    entry: Decision | Rule
+    came: bool
 
 
 @frozen(kw_only=True)

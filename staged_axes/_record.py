@@ -12,16 +12,14 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import evolve
 
-from staged_axes import _provenance
+from staged_axes import _provenance, _staging
 from staged_axes._decisions import (
+    Change,
     Decision,
     Default,
     Entries,
@@ -31,14 +29,14 @@ from staged_axes._decisions import (
     Stage,
     conflict,
 )
+from staged_axes._news import Listeners
 from staged_axes._paths import Path
 from staged_axes._provenance import Source
 from staged_axes.errors import ConflictError, Problem
 
-_UNSHARED = {"_lock", "_entries"}
+_UNSHARED = {"_lock", "_entries", "listeners"}
 _orders = itertools.count()
-_owners = itertools.count()
-_active: ContextVar[tuple[Stage, ...]] = ContextVar("staged_axes_active", default=())
+owners = itertools.count()
 
 
 class Record:
@@ -49,6 +47,7 @@ class Record:
       form: Checks and prints payloads.
       source: The line that made the record.
       label: What the default is called in messages.
+      listeners: Who is told what becomes of the record; a copy has none.
     """
 
     def __init__(
@@ -58,13 +57,14 @@ class Record:
         self.default = default
         self.source = source
         self.label = label
-        self.owner = next(_owners)
+        self.owner = next(owners)
         self._places: dict[Path, dict[Stage, Decision]] = {}
         self._above: Counter[Path] = Counter()
         self._rules: dict[int, Rule] = {}
         self._version = 0
         self._entries: tuple[tuple[int, ...], Entries] | None = None
         self._lock = threading.RLock()
+        self.listeners = Listeners()
 
     # A copy is another record: its stages are its own, so that a decision taken in
     # the copy is never mistaken for one of the original when the two are merged.
@@ -78,7 +78,8 @@ class Record:
         self.__dict__.update(state)
         self._entries = None
         self._lock = threading.RLock()
-        fresh: defaultdict[int, int] = defaultdict(lambda: next(_owners))
+        self.listeners = Listeners()
+        fresh: defaultdict[int, int] = defaultdict(lambda: next(owners))
         self.owner = fresh[self.owner]
         self._places = {
             path: {
@@ -94,25 +95,24 @@ class Record:
 
     # Stages ---------------------------------------------------------------------
 
-    @contextmanager
-    def stage(self, name: str, *, override: bool = False) -> Iterator[None]:
-        """Labels what is written inside; where the body raises, takes it back."""
-        stage = Stage(name, self.owner, override, [])
-        token = _active.set((*_active.get(), stage))
-        try:
-            yield
-        except BaseException:
-            self._roll_back(stage)
-            raise
-        finally:
-            _active.reset(token)
+    def open(self, stage: Stage) -> Stage:
+        """Labels what is written from here on, in this thread or task."""
+        stage = evolve(stage, changes=[])
+        _staging.push(self.owner, stage)
+        return stage
+
+    def close(self, stage: Stage, *, failed: bool) -> None:
+        """Ends the innermost stage of that name; takes it back where it failed."""
+        stage = _staging.pop(self.owner, stage)
+        outer = self.current_stage()
+        if failed:
+            self.take_back(stage)
+        elif outer.changes is not None:
+            outer.changes.extend(stage.changes or ())
 
     def current_stage(self) -> Stage:
         """The innermost open stage of this record, or the unnamed one."""
-        for stage in reversed(_active.get()):
-            if stage.owner == self.owner:
-                return stage
-        return Stage(None, self.owner)
+        return _staging.innermost(self.owner) or Stage(None, self.owner)
 
     # Writing --------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Record:
             Decision(
                 path=path,
                 payload=payload,
-                stage=evolve(by, undo=None),
+                stage=evolve(by, changes=None),
                 source=source or _provenance.caller(),
                 order=next(_orders),
                 optional=optional,
@@ -158,8 +158,8 @@ class Record:
             for path in list(self._at_and_below(new.path)):
                 for stage in list(self._places[path]):
                     if stage == new.stage or new.stage.override:
-                        self._put(path, stage, None, by)
-            self._put(new.path, new.stage, new, by)
+                        self._switch(self._places[path][stage], False, by)
+            self._switch(new, True, by)
 
     def forget(self, path: Path) -> list[Decision]:
         """Takes back what the open stage decided at and below the place.
@@ -176,7 +176,7 @@ class Record:
                 if stage == current or current.override
             ]
             for decision in gone:
-                self._put(decision.path, decision.stage, None, current)
+                self._switch(decision, False, current)
             return gone
 
     def add_rule(
@@ -193,7 +193,7 @@ class Record:
             Rule(
                 pattern=pattern,
                 payload=payload,
-                stage=evolve(by, undo=None),
+                stage=evolve(by, changes=None),
                 source=_provenance.caller(),
                 order=next(_orders),
                 optional=optional,
@@ -210,8 +210,8 @@ class Record:
                 if (old.stage, old.under) == (new.stage, new.under) and (
                     old.pattern is new.pattern or old.pattern == new.pattern
                 ):
-                    self._put_rule(old.order, None, by)
-            self._put_rule(new.order, new, by)
+                    self._switch(old, False, by)
+            self._switch(new, True, by)
 
     def _at_and_below(self, path: Path) -> Iterable[Path]:
         """The recorded places at and below the path."""
@@ -219,42 +219,52 @@ class Record:
             return [p for p in self._places if p[: len(path)] == path]
         return [path] if path in self._places else []
 
-    def _put(self, path: Path, stage: Stage, new: Decision | None, by: Stage) -> None:
-        """Sets or removes one decision; the open stage remembers what was there."""
-        here = self._places.setdefault(path, {})
-        old = here.pop(stage, None)
-        if new is not None:
-            here[stage] = new
-        if not here:
-            del self._places[path]
-        change = (new is not None) - (old is not None)
-        if change:
-            for depth in range(len(path)):
-                self._above[path[:depth]] += change
-                if not self._above[path[:depth]]:
-                    del self._above[path[:depth]]
-        self._changed(by, partial(self._put, path, stage, old))
-
-    def _put_rule(self, order: int, new: Rule | None, by: Stage) -> None:
-        """Sets or removes one rule; the open stage remembers what was there."""
-        old = self._rules.pop(order, None)
-        if new is not None:
-            self._rules[order] = new
-        self._changed(by, partial(self._put_rule, order, old))
-
-    def _changed(self, by: Stage, undo: Callable[[Stage], None]) -> None:
-        """Marks the record as new, and lets the stage remember how to go back."""
+    def _switch(self, entry: Decision | Rule, here: bool, by: Stage) -> None:
+        """Puts an entry in or takes it out; the open stage remembers it."""
+        if isinstance(entry, Rule):
+            if here:
+                self._rules[entry.order] = entry
+            else:
+                del self._rules[entry.order]
+        else:
+            if here:
+                self._places.setdefault(entry.path, {})[entry.stage] = entry
+            else:
+                del self._places[entry.path][entry.stage]
+                if not self._places[entry.path]:
+                    del self._places[entry.path]
+            for depth in range(len(entry.path)):
+                self._above[entry.path[:depth]] += 1 if here else -1
+                if not self._above[entry.path[:depth]]:
+                    del self._above[entry.path[:depth]]
         self._version += 1
         self._entries = None
-        if by.undo is not None:
-            by.undo.append(undo)
+        if by.changes is not None:
+            by.changes.append(Change(entry, here))
 
-    def _roll_back(self, stage: Stage) -> None:
-        """Takes back, in reverse, what was written while the stage was open."""
+    def take_back(self, stage: Stage) -> None:
+        """Takes back, in reverse, what was written while the stage was open.
+
+        Where somebody else has written since, that stays.
+        """
         silent = Stage(None, self.owner)
         with self._lock:
-            for undo in reversed(stage.undo or []):
-                undo(silent)
+            for change in reversed(stage.changes or []):
+                now = self._now(change.entry)
+                if now is change.entry if change.came else now is None:
+                    self._switch(change.entry, not change.came, silent)
+
+    def made(self, stage: Stage) -> tuple[Decision | Rule, ...]:
+        """What was written while the stage was open and still counts."""
+        with self._lock:
+            came = [c.entry for c in stage.changes or [] if c.came]
+            return tuple(entry for entry in came if self._now(entry) is entry)
+
+    def _now(self, entry: Decision | Rule) -> Decision | Rule | None:
+        """What is there now, in the place of an entry."""
+        if isinstance(entry, Rule):
+            return self._rules.get(entry.order)
+        return self._places.get(entry.path, {}).get(entry.stage)
 
     # Reading --------------------------------------------------------------------
 
@@ -282,7 +292,7 @@ class Record:
             decisions = [d for here in self._places.values() for d in here.values()]
             return Entries(
                 tuple(sorted(decisions, key=lambda d: d.order)),
-                tuple(self._rules.values()),
+                tuple(sorted(self._rules.values(), key=lambda r: r.order)),
                 (
                     Default(
                         path=(),
