@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from attrs import field, frozen
@@ -31,7 +32,17 @@ UNDECIDED = Undecided.UNDECIDED
 
 
 class Form(Protocol):
-    """What the decisions of one kind of builder hold."""
+    """What the decisions of one kind of builder hold.
+
+    Attributes:
+      word: What a payload is called in a record as text.
+      constants: The payloads that have a name of their own there.
+      functions: The payloads that hold a function in `fn`, by the name of their kind.
+    """
+
+    word: str
+    constants: Mapping[str, Any]
+    functions: Mapping[str, Any]
 
     def check(self, payload: Any, place: str) -> Any:
         """The payload in its normal form; raises `RecordError` where it is none."""
@@ -47,15 +58,11 @@ class Stage:
     Stages are told apart by name and by their owner, the record that they write to or
     the pipeline that runs them, so two modules that use one name for a stage are still
     two modules.
-
-    Attributes:
-      changes: What came and went while the stage was open; None for a mere label.
     """
 
     name: str | None
     owner: int
     override: bool = field(default=False, eq=False)
-    changes: list[Change] | None = field(default=None, eq=False, repr=False)
 
 
 @frozen(kw_only=True)
@@ -73,6 +80,11 @@ class Decision:
     def place(self) -> str:
         """Where it holds, as code."""
         return code(self.path)
+
+    @property
+    def is_mount(self) -> bool:
+        """Does another record count there?"""
+        return isinstance(self.payload, Mounted)
 
     def __str__(self) -> str:
         return decided_by(self.stage, self.source)
@@ -107,10 +119,10 @@ class Rule:
 
 @frozen
 class Change:
-    """One decision or rule that came into a record, or went."""
+    """What came into a record by one write, and what went."""
 
-    entry: Decision | Rule
-    came: bool
+    came: tuple[Decision | Rule, ...]
+    went: tuple[Decision | Rule, ...]
 
 
 @frozen(kw_only=True)

@@ -12,10 +12,10 @@ from attrs import frozen
 from staged_axes import _record
 from staged_axes._bind import BoundAxes
 from staged_axes._builder import AxesBuilder
-from staged_axes._decisions import Stage
 from staged_axes._events import StageHook, event_of
 from staged_axes._news import Guarded, Listeners
-from staged_axes._stages import Part, Run, in_order, known, part_of
+from staged_axes._stages import Part, Pass, in_order, known, part_of
+from staged_axes._staging import Run
 from staged_axes.errors import PipelineError, Problem, error
 
 Function = TypeVar("Function", bound=Callable[[Any, Any], Any])
@@ -85,7 +85,7 @@ class Pipeline:
         record = self.spec.__record__
         self._owner = next(_record.owners) if spec is not None else record.owner
         self._parts: dict[str, Part] = {}
-        self._made: dict[str, Stage] = {}
+        self._made: dict[str, Run] = {}
         self._hooks = Listeners()
         self._lock = threading.RLock()
 
@@ -312,10 +312,10 @@ class Pipeline:
             self.spec.__record__.take_back(self._made.pop(name))
         return [p for p in parts if p.name not in skipped]
 
-    def _pass(self, parts: list[Part]) -> Run:
+    def _pass(self, parts: list[Part]) -> Pass:
         """One pass over some stages."""
         record = self.spec.__record__
-        return Run(next(_runs), parts, self._owner, record, self._hooks, self._made)
+        return Pass(next(_runs), parts, self._owner, record, self._hooks, self._made)
 
     # Watching -------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from staged_axes._events import StageEvent
 from staged_axes._news import Listeners
 from staged_axes._paths import nearest
 from staged_axes._record import Record
-from staged_axes._staging import Staging
+from staged_axes._staging import Run, StageBlock
 from staged_axes.errors import PipelineError, Problem, error
 
 _HOOKS = ("record", "build")
@@ -184,7 +184,7 @@ def _cycle(names: tuple[str, ...]) -> PipelineError:
 
 
 @frozen
-class Run:
+class Pass:
     """One pass over the stages of a pipeline.
 
     Attributes:
@@ -201,7 +201,7 @@ class Run:
     owner: int
     record: Record
     hooks: Listeners
-    made: dict[str, Stage]
+    made: dict[str, Run]
 
     @contextlib.contextmanager
     def stage(self, part: Part) -> Iterator[None]:
@@ -211,7 +211,7 @@ class Run:
         label = Stage(part.name, self.owner, part.override)
         with (
             self._failure_told(tell, part.name) as seconds,
-            Staging(self.record, label) as made,
+            StageBlock(self.record, label) as made,
         ):
             yield
         self.made[part.name] = made

@@ -10,40 +10,60 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
 
-from staged_axes._decisions import Stage
+from staged_axes._decisions import Change, Stage
 from staged_axes._display import short
 from staged_axes.errors import Problem, RecordError, error
 
-_open: ContextVar[tuple[tuple[int, Stage], ...]] = ContextVar(
-    "staged_axes_open", default=()
-)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def push(record: int, stage: Stage) -> None:
-    """Opens a stage of a record."""
-    _open.set((*_open.get(), (record, stage)))
+@frozen(eq=False)
+class Run:
+    """One run through the body of a stage.
+
+    Attributes:
+      owner: That of the record.
+      stage: The stage.
+      changes: What was written in it; complete once it is closed.
+    """
+
+    owner: int
+    stage: Stage
+    changes: list[Change] = field(factory=list)
 
 
-def pop(record: int, stage: Stage) -> Stage:
-    """Closes the innermost open stage that equals `stage`, and returns it."""
-    opened = _open.get()
-    last = max(i for i, one in enumerate(opened) if one == (record, stage))
-    _open.set(opened[:last] + opened[last + 1 :])
-    return opened[last][1]
+_active: ContextVar[tuple[Run, ...]] = ContextVar("staged_axes_active", default=())
+runs = _active.get
 
 
-def innermost(record: int) -> Stage | None:
-    """The innermost open stage of a record."""
-    return next((stage for r, stage in reversed(_open.get()) if r == record), None)
+def enter(owner: int, stage: Stage) -> Run:
+    """Opens a stage of a record, in this thread or task."""
+    run = Run(owner, stage)
+    _active.set((*_active.get(), run))
+    return run
+
+
+def leave(owner: int, stage: Stage) -> Run:
+    """Closes the innermost run through a stage of a record."""
+    opened = _active.get()
+    this = next(
+        run for run in reversed(opened) if (run.owner, run.stage) == (owner, stage)
+    )
+    _active.set(tuple(run for run in opened if run is not this))
+    return this
+
+
+def innermost(owner: int) -> Run | None:
+    """The innermost open run through a stage of a record."""
+    return next((run for run in reversed(_active.get()) if run.owner == owner), None)
 
 
 class Opens(Protocol):
-    """A record, as far as stages know it."""
+    """A record, as far as its stages know it."""
 
-    def open(self, stage: Stage) -> Stage:
+    def open(self, stage: Stage) -> Run:
         """Opens a stage."""
 
     def close(self, stage: Stage, *, failed: bool) -> None:
@@ -51,8 +71,8 @@ class Opens(Protocol):
 
 
 @frozen
-class Staging(AbstractContextManager[Stage]):
-    """A stage to be opened: by `with`, and around the body of a function.
+class StageBlock(AbstractContextManager[Run]):
+    """The block of a stage: for `with`, or around the body of a function.
 
     It keeps nothing of its own, so it can be opened again, inside itself, and by
     several threads and tasks at once.
@@ -61,7 +81,7 @@ class Staging(AbstractContextManager[Stage]):
     record: Opens
     stage: Stage
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> Run:
         return self.record.open(self.stage)
 
     def __exit__(
