@@ -4,12 +4,14 @@ record   `AxesBuilder`      decisions, early, by several modules; no data needed
 resolve                     one decision for each leaf of a concrete value
 bind     `spec.bind(val)`   checked axes, and who decided each: `BoundAxes`
 run      `vmap`             the function over the flat leaves of its arguments
+         `batch`            ... and compiled, one program for each structure
 staged   `Pipeline`         all of it in named stages, with hooks around them
 """
 
 from importlib.metadata import version
 
 from staged_axes._axes import STATIC, from_node, optional, per_leaf
+from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
 from staged_axes._builder import AxesBuilder, merge
 from staged_axes._by_text import at, record, rule
@@ -25,6 +27,7 @@ from staged_axes.errors import (
     ConflictError,
     PipelineError,
     Problem,
+    RecompileWarning,
     RecordError,
     StagedAxesError,
 )
@@ -35,18 +38,21 @@ __all__ = [
     "UNDECIDED",
     "AxesBuilder",
     "BatchError",
+    "BatchedFunction",
     "BindError",
     "BoundAxes",
     "ConflictError",
     "Pipeline",
     "PipelineError",
     "Problem",
+    "RecompileWarning",
     "RecordError",
     "StageEvent",
     "StageHook",
     "Staged",
     "StagedAxesError",
     "at",
+    "batch",
     "from_node",
     "log_events",
     "merge",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from staged_axes import _tree
 from staged_axes._axes import AXES, STATIC, PerLeaf
@@ -46,12 +46,15 @@ class InAxes:
       entries: For `"name"` by parameter name, else by position.
       keyword: Who says the axes of arguments that nothing names: mapped on axis 0.
       signature: That of the mapped function, where Python can tell.
+      static: The names of parameters that are kept as they are, whoever says what.
+        They need no entry.
     """
 
     form: str
     entries: Mapping[Any, Says]
     keyword: Says
     signature: inspect.Signature | None
+    static: frozenset[str] = frozenset()
 
     def place(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Argument]:
         """The arguments in flatten order, each with who says its axes.
@@ -61,7 +64,7 @@ class InAxes:
         """
         names = self._names(len(args))
         says = self._says(names, args, kwargs)
-        return [
+        arguments = [
             *(Argument(n, x, s) for n, x, s in zip(names, args, says, strict=True)),
             *(
                 Argument(
@@ -72,6 +75,13 @@ class InAxes:
                 for name in sorted(kwargs)
             ),
         ]
+        return [
+            evolve(a, says=_KEPT) if a.name in self.static else a for a in arguments
+        ]
+
+    def everyone(self) -> list[Says]:
+        """All that say something of the axes of arguments."""
+        return [*self.entries.values(), self.keyword]
 
     def _names(self, count: int) -> list[str]:
         """What the positional arguments are called."""
@@ -86,18 +96,22 @@ class InAxes:
         self, names: list[str], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> list[Says]:
         """Who says the axes of each positional argument."""
-        match self.form:
-            case "every":
-                return [self.entries[0]] * len(args)
-            case "name":
-                return [
-                    self.entries.get(name.split("[")[0], self.keyword) for name in names
-                ]
-            case "only" if len(args) == 1:
-                return [self.entries[0]]
-        if len(args) != len(self.entries):
+        if self.form == "every":
+            return [self.entries[0]] * len(args)
+        if self.form == "name":
+            return [
+                self.entries.get(name.split("[")[0], self.keyword) for name in names
+            ]
+        rest = [name for name in names if name not in self.static]
+        if len(rest) == len(self.entries):
+            entries = iter(self.entries.values())
+            return [_KEPT if name in self.static else next(entries) for name in names]
+        if len(names) != len(self.entries):
             raise _count_differs(self, names, kwargs)
-        return [self.entries[i] for i in range(len(args))]
+        return list(self.entries.values())
+
+
+_KEPT = Record(AXES, STATIC, Source("", 0), "static_argnames")
 
 
 def in_axes_of(in_axes: Any, fn: Callable[..., Any], source: Source) -> InAxes:

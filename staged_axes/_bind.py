@@ -12,6 +12,7 @@ from attrs import field, frozen
 from staged_axes import _tree, _validate
 from staged_axes import _vmap as mapping
 from staged_axes._axes import AXES, STATIC
+from staged_axes._batch import BatchedFunction, batch
 from staged_axes._collapse import Row, collapse
 from staged_axes._decisions import Entries
 from staged_axes._display import Table, short
@@ -118,6 +119,31 @@ class BoundAxes:
         if not any(axis is not None for axis in self.leaf_axes):
             options.setdefault("axis_size", self.batch_size)
         return mapping.vmap(fn, in_axes=self, out_axes=out_axes, **options)
+
+    def batch(
+        self, fn: Callable[..., Any], out_axes: Any = 0, **options: Any
+    ) -> BatchedFunction:
+        """Maps and compiles a function of one argument as `sa.batch` does.
+
+        Args:
+          fn: The function of one example.
+          out_axes: As in `sa.batch`.
+          **options: The other options of `sa.batch`.
+
+        Returns:
+          The function over batches. It takes every value that the record fits.
+
+        Example:
+          >>> import jax.numpy as jnp, staged_axes as sa
+          >>> value = {"a": jnp.arange(3.0), "b": jnp.ones(2)}
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> spec.b = None
+          >>> spec.bind(value).batch(lambda v: v["a"] + v["b"].sum())(value)
+          Array([2., 3., 4.], dtype=float32)
+        """
+        if not any(axis is not None for axis in self.leaf_axes):
+            options.setdefault("axis_size", self.batch_size)
+        return batch(fn, in_axes=self, out_axes=out_axes, **options)
 
     def table(self) -> Table:
         """Path, array, axis, size, who decided; agreeing subtrees are one row."""

@@ -9,6 +9,7 @@ from typing import Any
 from staged_axes import _bind, _json_dump, _json_load, _provenance
 from staged_axes._arguments import record_of_tree
 from staged_axes._axes import AXES
+from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
 from staged_axes._decisions import UNDECIDED, Decision, Rule, Stage
 from staged_axes._display import Table
@@ -158,6 +159,29 @@ class AxesBuilder(Places):
           ((0, None), 3)
         """
         return _bind.bind(self.__record__, value, like=like, axis_size=axis_size)
+
+    def batch(
+        self, fn: Callable[..., Any], out_axes: Any = 0, **options: Any
+    ) -> BatchedFunction:
+        """Maps and compiles a function of one argument as `sa.batch` does.
+
+        Args:
+          fn: The function of one example.
+          out_axes: As in `sa.batch`.
+          **options: The other options of `sa.batch`.
+
+        Returns:
+          The function over batches. What is recorded later counts from the next call.
+
+        Example:
+          >>> import jax.numpy as jnp, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> spec.b = None
+          >>> fast = spec.batch(lambda v: v["a"] + v["b"].sum())
+          >>> fast({"a": jnp.arange(3.0), "b": jnp.ones(2)})
+          Array([2., 3., 4.], dtype=float32)
+        """
+        return batch(fn, in_axes=self, out_axes=out_axes, **options)
 
     def on_bind(self, callback: Callable[[BoundAxes], object]) -> Callable[[], None]:
         """Calls back with the axes, each time `bind` has fitted the record to a value.

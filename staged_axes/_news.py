@@ -91,6 +91,9 @@ class Listeners:
     _all: tuple[Callable[[Any], None], ...] = field(default=(), init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
     def add(self, listener: Callable[[Any], None]) -> Callable[[], None]:
         """Tells the listener from now on.
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 from attrs import frozen
 
 from staged_axes import _record
+from staged_axes._batch import BatchedFunction
 from staged_axes._bind import BoundAxes
 from staged_axes._builder import AxesBuilder
 from staged_axes._events import StageHook, event_of
@@ -316,6 +317,29 @@ class Pipeline:
         """One pass over some stages."""
         record = self.spec.__record__
         return Pass(next(_runs), parts, self._owner, record, self._hooks, self._made)
+
+    def batch(
+        self, fn: Callable[..., Any], out_axes: Any = 0, **options: Any
+    ) -> BatchedFunction:
+        """Maps and compiles a function of the state, as `spec.batch` does.
+
+        Args:
+          fn: The function of one example.
+          out_axes: As in `sa.batch`.
+          **options: The other options of `sa.batch`.
+
+        Returns:
+          The function over batches. What stages decide later counts from the next call.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> pipe = sa.Pipeline(default=0)
+          >>> pipe.add("masses", lambda axes, state: {"mass": np.arange(3.0)})
+          >>> weigh = pipe.batch(lambda state: 9.5 * state["mass"])
+          >>> weigh(pipe.run({}).value)
+          Array([ 0. ,  9.5, 19. ], dtype=float32)
+        """
+        return self.spec.batch(fn, out_axes, **options)
 
     # Watching -------------------------------------------------------------------
 

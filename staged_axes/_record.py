@@ -12,7 +12,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from attrs import evolve, frozen
 
@@ -36,6 +36,7 @@ from staged_axes._standing import Standing
 _KEPT = ("form", "default", "source", "label", "owner")
 orders = itertools.count()
 owners = itertools.count()
+_writes = itertools.count(1)
 
 
 @frozen
@@ -60,7 +61,11 @@ class Record:
       label: What the default is called in messages.
       owner: Tells the stages of this record from those of others.
       listeners: Who is told what becomes of the record; a copy has none.
+      writes: Changes whenever any record does: whoever keeps what records said asks
+        again only then.
     """
+
+    writes: ClassVar[int] = 0
 
     def __init__(
         self, form: Form, default: Any, source: Source, label: str = "default"
@@ -242,6 +247,7 @@ class Record:
         """Lets what was worked out from the old state be worked out again."""
         self._version += 1
         self._mounts = None
+        Record.writes = next(_writes)
 
     # Reading --------------------------------------------------------------------
 

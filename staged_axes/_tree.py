@@ -12,7 +12,7 @@ from attrs import fields as attrs_fields
 from attrs import frozen
 from attrs import has as is_attrs
 
-from staged_axes import _compat
+from staged_axes._compat import node_class, node_data, treedef_nodes, vmappable_types
 from staged_axes._display import short
 from staged_axes._paths import Index, Key, Name, Path, Step
 from staged_axes.errors import BindError, Problem, error
@@ -56,17 +56,17 @@ def too_deep(value: Any) -> BindError:
 
 def has_vmappable(treedef: Any) -> bool:
     """Is a node of a type among it that `jax.vmap` takes as a leaf?"""
-    types = _compat.vmappable_types()
+    types = vmappable_types()
     return bool(types) and any(
-        _compat.node_class(row) in types
-        for row in _compat.treedef_nodes(treedef)
-        if _compat.node_class(row) is not None
+        node_class(row) in types
+        for row in treedef_nodes(treedef)
+        if node_class(row) is not None
     )
 
 
 def is_vmappable(x: Any) -> bool:
     """Is it one leaf for `jax.vmap`, though it is a node for `jax.tree`?"""
-    return type(x) in _compat.vmappable_types()
+    return type(x) in vmappable_types()
 
 
 def key_paths(value: Any) -> tuple[tuple[Any, ...], ...]:
@@ -160,7 +160,7 @@ def statics(node: Any, below: list[Child]) -> dict[str, Any]:
         for name, x in attributes(node).items()
         if name not in named and not any(x is o for o in objects)
     }
-    hidden = _compat.node_data(_compat.treedef_nodes(jtu.tree_structure(node))[-1])
+    hidden = node_data(treedef_nodes(jtu.tree_structure(node))[-1])
     is_empty = hidden is None or (isinstance(hidden, tuple) and not hidden)
     return found if found or is_empty else {"(metadata)": hidden}
 
@@ -188,7 +188,7 @@ def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
     Such a tracer comes from a transformation that may have ended; JAX would fail far
     from the cause, or serve a program that knows it.
     """
-    data = [_compat.node_data(row) for row in _compat.treedef_nodes(treedef)]
+    data = [node_data(row) for row in treedef_nodes(treedef)]
     if not _holds_tracer([d for d in data if d is not None]):
         return []
     return [

@@ -18,6 +18,7 @@ from attrs import field, frozen
 from staged_axes import _provenance, _tree, _validate
 from staged_axes._arguments import Argument, InAxes, Says, in_axes_of
 from staged_axes._axes import AXES, STATIC
+from staged_axes._decisions import Entries
 from staged_axes._display import short
 from staged_axes._misses import Decider
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
@@ -76,6 +77,15 @@ class Mapped:
         leaves, treedef = _tree.flatten((tuple(args), dict(kwargs)))
         arguments = self.in_axes.place(args, kwargs)
         return plan(arguments, leaves, treedef, self.axis_size), leaves
+
+    def everyone(self) -> list[Says]:
+        """All that say something of axes."""
+        out = [] if isinstance(self.out_says, Auto) else [self.out_says]
+        return [*self.in_axes.everyone(), *out]
+
+    def said(self) -> tuple[Entries, ...]:
+        """All that is said of axes now; the same objects for as long as it counts."""
+        return tuple(says.entries() for says in self.everyone())
 
     def run(self, plan: Plan, leaves: Sequence[Any]) -> tuple[list[Any], Output]:
         """Maps the function over the leaves.

@@ -99,6 +99,10 @@ class PipelineError(StagedAxesError, ValueError):
 ErrorType = TypeVar("ErrorType", bound=StagedAxesError)
 
 
+class RecompileWarning(UserWarning):
+    """One field alone has made many programs of one function."""
+
+
 def clip(text: str, width: int = CELL) -> str:
     """`text` on one line, at most `width` characters long."""
     line = " ".join(text.split())
@@ -218,3 +222,12 @@ def unfit(problems: Sequence[Problem]) -> BindError:
     has_conflict = any(p.kind == "conflict" for p in problems)
     cls = BindConflictError if has_conflict else BindError
     return error(cls, headline(problems), *problems)
+
+
+def too_many_programs(name: str, path: str, count: int) -> RecompileWarning:
+    """The warning for a static field that takes many values."""
+    return RecompileWarning(
+        f"{name} was compiled {count} times because {path} alone was different. A value "
+        "that changes from call to call is better a leaf, which is traced; "
+        f"{name}.explain_recompiles() lists the values; warn_after=None turns this off."
+    )
