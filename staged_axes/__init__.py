@@ -18,8 +18,9 @@ from staged_axes._by_text import at, record, rule
 from staged_axes._decisions import UNDECIDED
 from staged_axes._events import StageEvent, StageHook, log_events
 from staged_axes._outputs import AUTO
-from staged_axes._pipeline import Pipeline, Staged
+from staged_axes._pipeline import Pipeline
 from staged_axes._progress import progress
+from staged_axes._stages import Staged
 from staged_axes._vmap import vmap
 from staged_axes.errors import (
     BatchError,

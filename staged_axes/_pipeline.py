@@ -7,33 +7,25 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
-from attrs import frozen
-
 from staged_axes import _record
 from staged_axes._batch import BatchedFunction
-from staged_axes._bind import BoundAxes
 from staged_axes._builder import AxesBuilder
 from staged_axes._events import StageHook, event_of
 from staged_axes._news import Guarded, Listeners
-from staged_axes._stages import Part, Pass, in_order, known, part_of
+from staged_axes._stages import (
+    Part,
+    Pass,
+    Staged,
+    from_stage,
+    known,
+    names_of,
+    part_of,
+)
 from staged_axes._staging import Run
 from staged_axes.errors import PipelineError, Problem, error
 
 Function = TypeVar("Function", bound=Callable[[Any, Any], Any])
 _runs = itertools.count(1)
-
-
-@frozen
-class Staged:
-    """What a run of a pipeline gives.
-
-    Attributes:
-      value: The state that the last stage returned.
-      bound: The axes of its leaves.
-    """
-
-    value: Any
-    bound: BoundAxes
 
 
 class Pipeline:
@@ -212,9 +204,10 @@ class Pipeline:
     def record(self, *, skip: str | Iterable[str] = ()) -> AxesBuilder:
         """Lets every stage with a `record` hook decide, before there is any data.
 
-        Stages that disagree are found out here. All that stages decided in an earlier
-        run is taken back first. Functions decide and build in one go, so they have no
-        part in this: they decide when they run, and so do the hooks, once more.
+        Stages that disagree are found out here. Functions decide and build in one go,
+        so they have no part in this: they decide when they run, and so do the hooks,
+        once more. All that stages decided in an earlier run is taken back first; a hook
+        that raises leaves what those before it decided.
 
         Args:
           skip: The name or names of stages to leave out.
@@ -225,8 +218,6 @@ class Pipeline:
         Raises:
           PipelineError: There is no such stage, or stages wait for each other.
           ConflictError: Two stages decide one place differently.
-          Exception: What a hook raises, with a note that names the stage. What earlier
-            stages decided is kept.
 
         Example:
           >>> import staged_axes as sa
@@ -275,7 +266,6 @@ class Pipeline:
             returns None.
           ConflictError: Two stages decide one place differently.
           BindError: Record and last state do not fit.
-          Exception: What a stage raises.
 
         Example:
           >>> import numpy as np, staged_axes as sa
@@ -301,17 +291,13 @@ class Pipeline:
         self, skip: str | Iterable[str], start_at: str | None = None
     ) -> list[Part]:
         """The stages to run; what they and those left out decided is taken back."""
-        parts = in_order(self._parts)
-        skipped = (skip,) if isinstance(skip, str) else tuple(skip)
-        known(skipped, self._parts, f"skip={skip!r}")
-        if start_at is not None:
-            known([start_at], self._parts, f"start_at={start_at!r}")
-            names = [p.name for p in parts]
-            parts = parts[names.index(start_at) :]
-        again = {p.name for p in parts}
-        for name in reversed([name for name in self._made if name in again]):
+        parts = from_stage(start_at, self._parts)
+        left_out = names_of(skip)
+        known(left_out, self._parts, f"skip={skip!r}")
+        again = {part.name for part in parts}
+        for name in [name for name in reversed(self._made) if name in again]:
             self.spec.__record__.take_back(self._made.pop(name))
-        return [p for p in parts if p.name not in skipped]
+        return [part for part in parts if part.name not in left_out]
 
     def _pass(self, parts: list[Part]) -> Pass:
         """One pass over some stages."""
@@ -321,15 +307,9 @@ class Pipeline:
     def batch(
         self, fn: Callable[..., Any], out_axes: Any = 0, **options: Any
     ) -> BatchedFunction:
-        """Maps and compiles a function of the state, as `spec.batch` does.
+        """Maps and compiles a function of the state; this is `spec.batch`.
 
-        Args:
-          fn: The function of one example.
-          out_axes: As in `sa.batch`.
-          **options: The other options of `sa.batch`.
-
-        Returns:
-          The function over batches. What stages decide later counts from the next call.
+        What stages decide later counts from the next call of the function on.
 
         Example:
           >>> import numpy as np, staged_axes as sa

@@ -24,6 +24,19 @@ from staged_axes.errors import PipelineError, Problem, error
 _HOOKS = ("record", "build")
 
 
+@frozen
+class Staged:
+    """What a run of a pipeline gives.
+
+    Attributes:
+      value: The state that the last stage returned.
+      bound: The axes of its leaves.
+    """
+
+    value: Any
+    bound: BoundAxes
+
+
 @frozen(eq=False)
 class Part:
     """One stage of a pipeline.
@@ -75,17 +88,16 @@ def part_of(name: str, stage: Any, after: str | Iterable[str], override: bool) -
     """
     if not isinstance(name, str) or not name:
         raise _no_stage(str(name), short(name), "a stage needs a name, not")
-    names = (after,) if isinstance(after, str) else tuple(after)
     record, build = None, None
     if not isinstance(stage, type):
         record, build = (_hook(stage, hook) for hook in _HOOKS)
     if record or build:
         of_state = build and (lambda axes, state: build(state))
-        return Part(name, record, of_state, names, override)
+        return Part(name, record, of_state, names_of(after), override)
     late = inspect.iscoroutinefunction(stage) or inspect.isgeneratorfunction(stage)
     if late or not callable(stage) or not _takes_two(stage):
         raise _no_stage(name, short(stage), f"stage {name!r} cannot be")
-    return Part(name, None, stage, names, override)
+    return Part(name, None, stage, names_of(after), override)
 
 
 def _hook(stage: Any, name: str) -> Any:
@@ -114,6 +126,24 @@ def _no_stage(name: str, there: str, headline: str) -> PipelineError:
         Problem(kind="stage", path=name, there=there, stage=name),
         fixes=['@pipe.stage("name")\ndef name(axes, state): ...; return state'],
     )
+
+
+def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
+    """One name or several, as several."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def from_stage(name: str | None, parts: Mapping[str, Part]) -> list[Part]:
+    """The stages in order, from one on; None for all.
+
+    Raises:
+      PipelineError: There is no such stage, or there is no order.
+    """
+    ordered = in_order(parts)
+    if name is None:
+        return ordered
+    known([name], parts, f"start_at={name!r}")
+    return ordered[ordered.index(parts[name]) :]
 
 
 def in_order(parts: Mapping[str, Part]) -> list[Part]:
