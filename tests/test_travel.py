@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_names import Robot
 
 import staged_axes as sa
+from kept_names import Robot
 
 TESTS = Path(__file__).parent
 KEPT = TESTS / "data" / "record_v1.json"
