@@ -15,12 +15,12 @@ from staged_axes._axes import AXES, STATIC
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._collapse import Row, collapse
 from staged_axes._decisions import Entries
-from staged_axes._display import Table, short
-from staged_axes._misses import Decider
+from staged_axes._display import Table
+from staged_axes._leaves import Kinds, kinds
 from staged_axes._news import Bound
 from staged_axes._paths import code
 from staged_axes._record import Record
-from staged_axes._resolve import resolve
+from staged_axes._resolve import Resolution, resolve
 from staged_axes.errors import BindError, Problem, error, unfit
 
 
@@ -41,9 +41,8 @@ class BoundAxes:
     batch_size: int | None
     treedef: Any = field(eq=False)
     _entries: Entries = field(eq=False)
-    _payloads: tuple[Any, ...] = field(eq=False)
-    _deciders: tuple[Decider, ...] = field(eq=False)
-    _kinds: tuple[Any, ...] = field(eq=False)
+    _resolution: Resolution = field(eq=False)
+    _kinds: Kinds = field(eq=False)
     _keys: tuple[Any, ...] = field(eq=False)
 
     def entries(self) -> Entries:
@@ -148,19 +147,20 @@ class BoundAxes:
     def table(self) -> Table:
         """Path, array, axis, size, who decided; agreeing subtrees are one row."""
         rows = []
-        for keys, kind, payload, axis, decider in zip(
-            self._keys,
-            self._kinds,
-            self._payloads,
-            self.leaf_axes,
-            self._deciders,
-            strict=True,
+        for i, (keys, payload, axis, decider) in enumerate(
+            zip(
+                self._keys,
+                self._resolution.payloads,
+                self.leaf_axes,
+                self._resolution.deciders,
+                strict=True,
+            )
         ):
             how = "static" if payload is STATIC else "-" if axis is None else str(axis)
             size = "" if axis is None else str(self.batch_size)
             path = ("value", *(str(_tree.step_of(key)) for key in keys))
-            there = kind if isinstance(kind, str) else short(kind)
-            rows.append(Row(path, (there, how, size, str(decider))))
+            cells = (self._kinds.text(i), how, size, str(decider))
+            rows.append(Row(path, cells))
         few = collapse(
             rows, decision=(1, 2, 3), notable=lambda row: row.cells[1] != "-"
         )
@@ -206,12 +206,13 @@ def bind(
     leaves, treedef = _tree.flatten(value)
     entries = record.entries()
     resolved = resolve(entries, AXES, value, leaves, treedef)
-
+    there = kinds(leaves)
+    keys = _tree.key_paths(value)
     checked = _validate.check(
-        leaves,
+        there,
         resolved.payloads,
         resolved.deciders,
-        lambda i: ("value", tuple(map(_tree.step_of, resolved.keys[i]))),
+        lambda i: ("value", tuple(map(_tree.step_of, keys[i]))),
         axis_size=axis_size,
     )
     problems = [
@@ -232,10 +233,9 @@ def bind(
         batch_size=checked.batch_size,
         treedef=treedef,
         entries=entries,
-        payloads=resolved.payloads,
-        deciders=resolved.deciders,
-        kinds=tuple(map(_tree.abstract, leaves)),
-        keys=resolved.keys,
+        resolution=resolved,
+        kinds=there,
+        keys=keys,
     )
     record.listeners.tell(Bound(axes=bound, seconds=time.perf_counter() - begun))
     return bound

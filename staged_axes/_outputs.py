@@ -16,10 +16,11 @@ import jax.tree_util as jtu
 from attrs import define, frozen
 from jax.custom_batching import custom_vmap
 
-from staged_axes import _tree, _validate
+from staged_axes import _tree
 from staged_axes._arguments import Says, says
 from staged_axes._axes import AXES
 from staged_axes._display import short
+from staged_axes._leaves import is_array, shape_of
 from staged_axes._misses import Decider, problem
 from staged_axes._paths import code
 from staged_axes._provenance import Source
@@ -96,9 +97,9 @@ def take_apart(
       BatchError: The output axes do not fit the output.
     """
     leaves, treedef = _tree.flatten(out)
-    numbers = tuple(i for i, x in enumerate(leaves) if _validate.is_array(x))
+    numbers = tuple(i for i, x in enumerate(leaves) if is_array(x))
     arrays = [leaves[i] for i in numbers]
-    fixed = {i: x for i, x in enumerate(leaves) if i not in set(numbers)}
+    fixed = {i: x for i, x in enumerate(leaves) if not is_array(x)}
     if isinstance(out_says, Auto):
         axes = [0 if v else None for v in _varies(arrays, witness)]
         return arrays, Output(treedef, fixed, numbers, tuple(axes))
@@ -140,7 +141,7 @@ def _settle(
     axes: list[int | None] = []
     wrong: list[tuple[int, int]] = []
     for i, (axis, x) in enumerate(zip(payloads, arrays, strict=True)):
-        ndim = len(_validate.shape_of(x) or ()) + 1
+        ndim = len(shape_of(x) or ()) + 1
         if not isinstance(axis, int):
             axes.append(None)
         elif -ndim <= axis < ndim:
@@ -153,7 +154,7 @@ def _settle(
 
 def _bad_axis(path: str, x: Any, axis: int, decider: Decider) -> Problem:
     """The problem of an output axis that is out of range."""
-    shape = _validate.shape_of(x)
+    shape = shape_of(x)
     return problem(
         "output",
         path,

@@ -10,7 +10,7 @@ plus the decisions, however large the value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -41,14 +41,12 @@ class Resolution:
     Attributes:
       payloads: An axis, None, `STATIC` or `UNDECIDED` for each leaf.
       deciders: The decision, rule or default behind each.
-      keys: The path of each leaf, in JAX's own keys.
       problems: Everything that does not fit.
       is_general: Does it hold for every value of the same treedef?
     """
 
     payloads: tuple[Any, ...]
     deciders: tuple[Decider, ...]
-    keys: tuple[tuple[Any, ...], ...]
     problems: tuple[Problem, ...]
     is_general: bool
 
@@ -117,12 +115,10 @@ def resolve(
     ]
     _apply_rules(work, entries.rules, value)
     _apply_defaults(work, entries.defaults)
-    keys = _tree.key_paths(value)
-    _ask_leaves(work, leaves, keys)
+    _ask_leaves(work, leaves, value)
     return Resolution(
         tuple(work.payloads),
         tuple(d for d in work.deciders if d is not None),
-        keys,
         tuple(work.problems),
         work.is_general,
     )
@@ -314,9 +310,7 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
                     work.deciders[i], work.payloads[i] = default, default.payload
 
 
-def _ask_leaves(
-    work: _Work, leaves: list[Any], keys: Sequence[tuple[Any, ...]]
-) -> None:
+def _ask_leaves(work: _Work, leaves: list[Any], value: Any) -> None:
     """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
     undecided: list[int] = []
     by_leaf: list[int] = []
@@ -326,7 +320,7 @@ def _ask_leaves(
         elif isinstance(payload, PerLeaf):
             by_leaf.append(i)
     work.is_general &= not by_leaf
-    paths = {i: tuple(map(_tree.step_of, keys[i])) for i in undecided + by_leaf}
+    paths = _tree.paths(value) if undecided or by_leaf else []
     for i in by_leaf:
         decider = work.deciders[i]
         assert decider is not None

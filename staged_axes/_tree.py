@@ -13,7 +13,6 @@ from attrs import frozen
 from attrs import has as is_attrs
 
 from staged_axes._compat import node_class, node_data, treedef_nodes, vmappable_types
-from staged_axes._display import short
 from staged_axes._paths import Index, Key, Name, Path, Step
 from staged_axes.errors import BindError, Problem, error
 
@@ -71,22 +70,15 @@ def is_vmappable(x: Any) -> bool:
 
 def key_paths(value: Any) -> tuple[tuple[Any, ...], ...]:
     """The path of each leaf in JAX's own keys, in flatten order."""
-    flat, _ = jtu.tree_flatten_with_path(value, is_leaf=is_vmappable)
+    # A look at each node from Python doubles the cost: only where one may be found.
+    is_leaf = is_vmappable if vmappable_types() else None
+    flat, _ = jtu.tree_flatten_with_path(value, is_leaf=is_leaf)
     return tuple(keys for keys, _ in flat)
 
 
 def paths(value: Any) -> list[Path]:
     """The path of each leaf, in flatten order."""
-    return [path for path, _ in units(value, lambda _: False)]
-
-
-def abstract(leaf: Any) -> Any:
-    """What stays of a leaf when its data is gone: shape and dtype, or a short text."""
-    if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
-        return jax.ShapeDtypeStruct(  # type: ignore[no-untyped-call]
-            leaf.shape, leaf.dtype
-        )
-    return short(leaf)
+    return [tuple(map(step_of, keys)) for keys in key_paths(value)]
 
 
 def units(value: Any, is_unit: Callable[[Any], bool]) -> Iterator[tuple[Path, Any]]:

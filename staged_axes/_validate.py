@@ -9,19 +9,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import jax
-import numpy as np
 from attrs import frozen
 
 from staged_axes import _tree
 from staged_axes._axes import STATIC
 from staged_axes._decisions import UNDECIDED
 from staged_axes._display import short
+from staged_axes._leaves import Kinds, Shape, shape_of
 from staged_axes._misses import Decider, problem
 from staged_axes._paths import Path, code
 from staged_axes.errors import Problem
 
-Shape: TypeAlias = tuple[int, ...]
 Places: TypeAlias = Callable[[int], tuple[str, Path]]
 
 
@@ -41,7 +39,7 @@ class Checked:
 
 
 def check(
-    leaves: Sequence[Any],
+    kinds: Kinds,
     payloads: Sequence[Any],
     deciders: Sequence[Decider],
     place: Places,
@@ -51,57 +49,37 @@ def check(
     """Resolves negative axes and finds what does not fit.
 
     Args:
-      leaves: Concrete or abstract; only shapes are read.
+      kinds: What is there.
       payloads: What was decided for each leaf.
       deciders: Who decided it.
       place: From the number of a leaf to the name of its value and its path; asked
         only where something is wrong.
       axis_size: The batch size, where the user gives it.
     """
-    axes: list[int | None] = [None] * len(leaves)
+    axes: list[int | None] = [None] * len(kinds.shapes)
     sizes: dict[int, list[int]] = {}
     problems: list[Problem] = []
-    for i, (leaf, axis) in enumerate(zip(leaves, payloads, strict=True)):
+    for i, (shape, axis) in enumerate(zip(kinds.shapes, payloads, strict=True)):
         if axis is None or axis is STATIC or axis is UNDECIDED:
             continue
-        shape = shape_of(leaf)
         if shape is not None and -len(shape) <= axis < len(shape):
             axes[i] = axis % len(shape)
             sizes.setdefault(shape[axis], []).append(i)
         else:
-            problems.append(_no_axis(leaf, shape, axis, deciders[i], *place(i)))
+            there = kinds.text(i)
+            problems.append(_no_axis(there, shape, axis, deciders[i], *place(i)))
     expected = axis_size
     if expected is None and sizes:
         expected = max(sizes, key=lambda size: len(sizes[size]))
     if sizes and set(sizes) != {expected}:
         problems += _sizes(
-            leaves, axes, sizes, deciders, place, expected, axis_size is not None
+            kinds, axes, sizes, deciders, place, expected, axis_size is not None
         )
     return Checked(tuple(axes), expected, tuple(problems))
 
 
-def shape_of(leaf: Any) -> Shape | None:
-    """The shape of a leaf that can be mapped; None where it is no array at all."""
-    if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
-        return leaf.shape
-    if isinstance(leaf, np.ndarray | np.generic):
-        return None if leaf.dtype.kind in "OSUMm" else leaf.shape
-    if isinstance(leaf, bool | int | float | complex):
-        return ()
-    if _tree.is_vmappable(leaf):
-        return tuple(leaf.shape)
-    if hasattr(leaf, "__jax_array__"):
-        return tuple(np.shape(leaf.__jax_array__()))
-    return None
-
-
-def is_array(leaf: Any) -> bool:
-    """Is it something that JAX can trace: an array, a number, or abstract?"""
-    return shape_of(leaf) is not None
-
-
 def _no_axis(
-    leaf: Any,
+    there: str,
     shape: Shape | None,
     axis: int,
     decider: Decider,
@@ -115,7 +93,7 @@ def _no_axis(
             "not-array",
             code(path, root),
             decider,
-            there=short(leaf),
+            there=there,
             asked=f"axis {axis}, but it is no array",
             axis=axis,
             fix=share,
@@ -124,7 +102,7 @@ def _no_axis(
         "axis",
         code(path, root),
         decider,
-        there=short(leaf),
+        there=there,
         asked=f"axis {axis}, but its shape is {shape}",
         axis=axis,
         shape=shape,
@@ -133,7 +111,7 @@ def _no_axis(
 
 
 def _sizes(
-    leaves: Sequence[Any],
+    kinds: Kinds,
     axes: Sequence[int | None],
     sizes: dict[int, list[int]],
     deciders: Sequence[Decider],
@@ -148,7 +126,7 @@ def _sizes(
     problems = []
     for i in [*witness, *sorted(odd)]:
         root, path = place(i)
-        axis, shape = axes[i], shape_of(leaves[i])
+        axis, shape = axes[i], kinds.shapes[i]
         assert axis is not None
         assert shape is not None
         size = shape[axis]
@@ -162,7 +140,7 @@ def _sizes(
                 "size",
                 code(path, root),
                 deciders[i],
-                there=short(leaves[i]),
+                there=kinds.text(i),
                 asked=f"axis {axis} has size {size}"
                 + ("" if i in witness else f", but {wanted}"),
                 axis=axis,

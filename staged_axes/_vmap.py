@@ -20,6 +20,7 @@ from staged_axes._arguments import Argument, InAxes, Says, in_axes_of
 from staged_axes._axes import AXES, STATIC
 from staged_axes._decisions import Entries
 from staged_axes._display import short
+from staged_axes._leaves import kinds
 from staged_axes._misses import Decider
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
 from staged_axes._paths import Path, code
@@ -275,7 +276,8 @@ def plan(
         n, k = owners[i]
         return arguments[n].name, paths(n)[k]
 
-    checked = _validate.check(leaves, payloads, deciders, place, axis_size=axis_size)
+    there = kinds(leaves)
+    checked = _validate.check(there, payloads, deciders, place, axis_size=axis_size)
     problems += checked.problems
     if not problems and checked.batch_size is None:
         root = arguments[0].name if len(arguments) == 1 else "arguments"
@@ -286,8 +288,8 @@ def plan(
         treedef=treedef,
         axes=checked.axes,
         is_fixed=tuple(
-            payload is STATIC or (axis is None and not _validate.is_array(leaf))
-            for payload, axis, leaf in zip(payloads, checked.axes, leaves, strict=True)
+            payload is STATIC or shape is None
+            for payload, shape in zip(payloads, there.shapes, strict=True)
         ),
         batch_size=checked.batch_size,
     )
