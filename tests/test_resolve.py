@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import re
 
 import jax
 import jax.numpy as jnp
@@ -449,18 +448,16 @@ def test_a_function_that_raises(late):
     """An exception of the user's passes as it is, with a note on who decided."""
 
     def decide(_):
-        raise ZeroDivisionError("none of ours")
+        return 1 // 0
 
     spec = sa.AxesBuilder(default=0)
     with spec.stage("sysid"):
         spec.wheel.drag = late(decide)
-    note = (
-        r"in the function that decides value\['wheel'\]\['drag'\], recorded at sysid "
-    )
-    with pytest.raises(ZeroDivisionError, match="none of ours") as e:
+    with pytest.raises(ZeroDivisionError, match="by zero") as e:
         axes(spec, CAR)
-    assert e.value.args == ("none of ours",)
-    assert re.match(note, *e.value.__notes__)
+    (note,) = e.value.__notes__
+    place = "value['wheel']['drag']"
+    assert note.startswith(f"in the function that decides {place}, recorded at sysid  ")
 
 
 def test_late_decisions_inside_jit():
