@@ -79,6 +79,15 @@ def unmatched(
             fix=f"remove  {written}  (static data is no leaf and has no axis)",
         )
     names = _names(node, below)
+    if isinstance(step, Name) and step.name in names:
+        return problem(
+            "unknown",
+            written,
+            decision,
+            there=f"{parent}.{step.name} is several children of a {type(node).__name__}",
+            axis=decision.payload,
+            fix=f"say which one by its position:  {code(decision.path[:depth], name)}[0]",
+        )
     like = nearest(step.name, names) if isinstance(step, Name) else []
     better = [
         (*decision.path[:depth], evolve(step, name=n), *decision.path[depth + 1 :])
