@@ -57,7 +57,7 @@ def record_of_tree(tree: Any, label: str, source: Source, name: str = "spec") ->
     A leaf that the tree does not reach is undecided, which is an error when a value is
     bound, as it is for `jax.vmap`.
     """
-    _tree.flatten(tree)
+    _tree.flatten(tree, label)
     record = Record(AXES, UNDECIDED, source, label, name)
     root = Places(record, (), None)
     for path, entry in _entries(tree, ()):

@@ -98,7 +98,10 @@ def take_apart(
     Raises:
       BatchError: The output axes do not fit the output.
     """
-    leaves, treedef = _tree.flatten(out)
+    try:
+        leaves, treedef = _tree.flatten(out, "output")
+    except BindError as e:
+        raise BatchError(str(e), e.problems) from None
     numbers = tuple(i for i, x in enumerate(leaves) if is_array(x))
     arrays = [leaves[i] for i in numbers]
     fixed = {i: x for i, x in enumerate(leaves) if not is_array(x)}
@@ -109,10 +112,7 @@ def take_apart(
     if isinstance(out_says, Auto):
         axes = [0 if v else None for v in _varies(arrays, witness)]
         return arrays, Output(treedef, fixed, numbers, tuple(axes))
-    try:
-        resolved = resolve(out_says.entries(), AXES, out, leaves, treedef, "output")
-    except BindError as e:
-        raise BatchError(str(e), e.problems) from None
+    resolved = resolve(out_says.entries(), AXES, out, leaves, treedef, "output")
     problems = list(resolved.problems)
     deciders = [resolved.deciders[i] for i in numbers]
     axes, wrong = _settle([resolved.payloads[i] for i in numbers], arrays)

@@ -13,7 +13,7 @@ from attrs import frozen
 from attrs import has as is_attrs
 
 from staged_axes._compat import node_class, node_data, treedef_nodes, vmappable_types
-from staged_axes._paths import Index, Key, Name, Path, Step, item_step
+from staged_axes._paths import Index, Key, Name, Path, Step, code, item_step
 from staged_axes.errors import BindError, Problem, error
 
 Leaves = list[Any]
@@ -28,28 +28,60 @@ class Child:
     is_named: bool
 
 
-def flatten(value: Any) -> tuple[Leaves, Any]:
+def flatten(value: Any, root: str = "value") -> tuple[Leaves, Any]:
     """Leaves and treedef, with BCOO and other vmappable types kept as leaves.
 
     Raises:
-      BindError: The value contains itself, or is nested too deep for JAX.
+      BindError: The value contains itself, is nested too deep for JAX, or has a dict
+        whose keys have no order.
     """
     try:
         leaves, treedef = jtu.tree_flatten(value)
         if has_vmappable(treedef):
             leaves, treedef = jtu.tree_flatten(value, is_leaf=is_vmappable)
     except (RecursionError, SystemError):
-        raise too_deep(value) from None
+        raise too_deep(value, root) from None
+    except ValueError:
+        found = next(_unsorted(value), None)
+        if found is None:  # what a class of the user's raised
+            raise
+        raise _unsortable(*found, root) from None
     return leaves, treedef
 
 
-def too_deep(value: Any) -> BindError:
+def too_deep(value: Any, root: str = "value") -> BindError:
     """The error for a container that cannot be walked."""
     return error(
         BindError,
-        "this value contains itself, or is nested too deep for JAX to walk.",
-        Problem(kind="depth", path="value", there=type(value).__name__),
+        f"{root} contains itself, or is nested too deep for JAX to walk.",
+        Problem(kind="depth", path=root, there=type(value).__name__),
         fixes=["look for a container that was put into itself"],
+    )
+
+
+def _unsorted(value: Any) -> Iterator[tuple[Path, dict[Any, Any]]]:
+    """Path and object of each dict whose keys have no order, as far as is plain."""
+    stack: list[tuple[Path, Any]] = [((), value)]
+    while stack:
+        path, node = stack.pop()
+        if isinstance(node, dict):
+            try:
+                sorted(node)
+            except TypeError:
+                yield path, node
+            stack += [((*path, item_step(key)), x) for key, x in node.items()]
+        elif isinstance(node, list | tuple):
+            stack += [((*path, Index(i)), x) for i, x in enumerate(node)]
+
+
+def _unsortable(path: Path, node: dict[Any, Any], root: str) -> BindError:
+    """The error for a dict that JAX cannot put in order."""
+    kinds = sorted({type(key).__name__ for key in node})
+    return error(
+        BindError,
+        "the keys of a dict have no order, and JAX needs one.",
+        Problem(kind="keys", path=code(path, root), there=f"keys: {', '.join(kinds)}"),
+        fixes=["give the dict keys of one type"],
     )
 
 

@@ -27,7 +27,14 @@ from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
 from staged_axes._paths import Path, code
 from staged_axes._placeholders import Places
 from staged_axes._resolve import resolve
-from staged_axes.errors import BatchError, Problem, error, unfit, with_article
+from staged_axes.errors import (
+    BatchError,
+    BindError,
+    Problem,
+    error,
+    unfit,
+    with_article,
+)
 
 
 @frozen(kw_only=True)
@@ -77,8 +84,13 @@ class Mapped:
         Raises:
           BindError: The call and the axes do not fit; with every reason.
         """
-        leaves, treedef = _tree.flatten((tuple(args), dict(kwargs)))
         arguments = self.in_axes.place(args, kwargs)
+        try:
+            leaves, treedef = _tree.flatten((tuple(args), dict(kwargs)))
+        except BindError:  # once more, to learn which argument it is
+            for argument in arguments:
+                _tree.flatten(argument.value, argument.name)
+            raise
         return plan(arguments, leaves, treedef, self.axis_size), leaves
 
     def everyone(self) -> list[Says]:
