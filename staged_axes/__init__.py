@@ -5,6 +5,7 @@ resolve                     one decision for each leaf of a concrete value
 bind     `spec.bind(val)`   checked axes, and who decided each: `BoundAxes`
 run      `vmap`             the function over the flat leaves of its arguments
          `batch`            ... and compiled, one program for each structure
+staged   `Pipeline`         all of it in named stages, with hooks around them
 """
 
 from importlib.metadata import version
@@ -15,12 +16,17 @@ from staged_axes._bind import BoundAxes
 from staged_axes._builder import AxesBuilder, merge
 from staged_axes._by_text import at, record, rule
 from staged_axes._decisions import UNDECIDED
+from staged_axes._events import StageEvent, StageHook, log_events
 from staged_axes._outputs import AUTO
+from staged_axes._pipeline import Pipeline
+from staged_axes._progress import progress
+from staged_axes._stages import Staged
 from staged_axes._vmap import vmap
 from staged_axes.errors import (
     BatchError,
     BindError,
     ConflictError,
+    PipelineError,
     Problem,
     RecompileWarning,
     RecordError,
@@ -37,16 +43,23 @@ __all__ = [
     "BindError",
     "BoundAxes",
     "ConflictError",
+    "Pipeline",
+    "PipelineError",
     "Problem",
     "RecompileWarning",
     "RecordError",
+    "StageEvent",
+    "StageHook",
+    "Staged",
     "StagedAxesError",
     "at",
     "batch",
     "from_node",
+    "log_events",
     "merge",
     "optional",
     "per_leaf",
+    "progress",
     "record",
     "rule",
     "vmap",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -186,12 +187,30 @@ class BatchedFunction:
         if jax.config.jax_disable_jit:
             return self._eagerly(args, kwargs)
         call = Call(args, kwargs, leaves, treedef, found, key)
+        begun = time.perf_counter()
         for entry in self._candidates(call, entry, fault):
             try:
-                return entry(leaves)
+                output = entry(leaves)
             except Refused:
                 self._programs.refused()
+            else:
+                self._tell(entry, time.perf_counter() - begun)
+                return output
         return self._eagerly(args, kwargs)  # JAX keeps no traces now
+
+    def _tell(self, entry: Entry, seconds: float) -> None:
+        """Tells whoever listens to the records of a program that ran first."""
+        with lock:
+            if entry.program.is_told:
+                return
+            entry.program.is_told = True
+        everyone = self._mapped.everyone()
+        records = {id(says): says for says in everyone if isinstance(says, Record)}
+        listeners = [r.listeners for r in records.values() if r.listeners]
+        if listeners:
+            news = self._programs.news(entry, self._name, seconds)
+            for each in listeners:
+                each.tell(news)
 
     def _eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result without a program."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from staged_axes._collapse import Row, collapse
 from staged_axes._decisions import Entries
 from staged_axes._display import Table
 from staged_axes._leaves import Kinds, kinds
+from staged_axes._news import Bound
 from staged_axes._paths import code
 from staged_axes._record import Record
 from staged_axes._resolve import Resolution, resolve
@@ -200,6 +202,7 @@ def bind(
     Raises:
       BindError: They do not fit; with every reason.
     """
+    begun = time.perf_counter()
     leaves, treedef = _tree.flatten(value)
     entries = record.entries()
     resolved = resolve(entries, AXES, value, leaves, treedef)
@@ -225,7 +228,7 @@ def bind(
         )
     if problems:
         raise unfit(problems)
-    return BoundAxes(
+    bound = BoundAxes(
         leaf_axes=checked.axes,
         batch_size=checked.batch_size,
         treedef=treedef,
@@ -234,6 +237,8 @@ def bind(
         kinds=there,
         keys=keys,
     )
+    record.listeners.tell(Bound(axes=bound, seconds=time.perf_counter() - begun))
+    return bound
 
 
 def _traced(value: Any, treedef: Any) -> list[Problem]:

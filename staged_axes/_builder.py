@@ -11,10 +11,12 @@ from staged_axes._arguments import record_of_tree
 from staged_axes._axes import AXES
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
-from staged_axes._decisions import UNDECIDED, Decision, Rule
+from staged_axes._decisions import UNDECIDED, Decision, Rule, Stage
 from staged_axes._display import Table, short
+from staged_axes._news import Bound, Guarded
 from staged_axes._placeholders import Places
-from staged_axes._record import Record, StageBlock, in_order
+from staged_axes._record import Record, in_order
+from staged_axes._staging import StageBlock
 from staged_axes.errors import (
     ConflictError,
     Problem,
@@ -102,18 +104,27 @@ class AxesBuilder(Places):
         """Labels the decisions inside; a context manager and a decorator.
 
         Where the body raises, its decisions are taken back, and those of the stages
-        inside it.
+        inside it; what it wrote to other builders stays. As a decorator it takes
+        `async` functions too.
 
         Args:
           name: What the stage is called in tables and messages.
           override: Let this stage decide differently from earlier ones; it then also
             replaces what they wrote below.
 
+        Raises:
+          RecordError: There is no name; or what is decorated is no function, or a
+            generator.
+
         Example:
           >>> import staged_axes as sa
           >>> spec = sa.AxesBuilder(default=None)
           >>> with spec.stage("sysid"):
           ...     spec.world.mass = 0
+          >>> @spec.stage("control")
+          ... def tune():
+          ...     spec.gain = 0
+          >>> tune()
         """
         if not isinstance(name, str) or not name:
             raise error(
@@ -124,7 +135,8 @@ class AxesBuilder(Places):
                 ),
                 fixes=['with spec.stage("sysid"): ...  or  @spec.stage("sysid")'],
             )
-        return self.__record__.stage(name, override=override)
+        record = self.__record__
+        return StageBlock(record, Stage(name, record.owner, override))
 
     def bind(
         self, value: Any, *, like: Any = None, axis_size: int | None = None
@@ -177,6 +189,34 @@ class AxesBuilder(Places):
           Array([2., 3., 4.], dtype=float32)
         """
         return batch(fn, in_axes=self, out_axes=out_axes, **options)
+
+    def on_bind(self, callback: Callable[[BoundAxes], object]) -> Callable[[], None]:
+        """Calls back with the axes, each time `bind` has fitted the record to a value.
+
+        For programs that are no `Pipeline`. An error of the callback does no harm: the
+        first one becomes a warning. Copies of the builder do not call it.
+
+        Args:
+          callback: Called with the `BoundAxes`, in the thread that binds.
+
+        Returns:
+          A function that ends it.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> stop = spec.on_bind(lambda bound: print(bound.batch_size))
+          >>> bound = spec.bind(np.ones(3))
+          3
+          >>> stop()
+        """
+        guarded = Guarded(callback)
+
+        def listener(news: Any) -> None:
+            if isinstance(news, Bound):
+                guarded(news.axes)
+
+        return self.__record__.listeners.add(listener)
 
     def to_json(self) -> str:
         """The record as text: decisions and rules, who decided and where.

@@ -30,8 +30,9 @@ from attrs import define, field, frozen
 
 from staged_axes._compat import trace_settings
 from staged_axes._content import Key, Uncomparable, content
+from staged_axes._news import Compiled
 from staged_axes._programs import Entry, Program, taker
-from staged_axes._recompiles import Recompiles, alone, explain
+from staged_axes._recompiles import Recompiles, alone, difference, explain
 
 # One trace at a time, whichever function: a function that is traced may call another,
 # so a lock for each could end in a deadlock. Calls that are known never take it.
@@ -256,6 +257,19 @@ class Programs:
         )
         self._has_warned = count >= limit
         return (path, count) if self._has_warned else None
+
+    def news(self, entry: Entry, name: str, seconds: float) -> Compiled:
+        """What to tell of a new program."""
+        with lock:
+            others = [
+                e for e in self._entries.values() if e.program is not entry.program
+            ]
+        return Compiled(
+            function=name,
+            programs=1 + len({id(e.program) for e in others}),
+            seconds=seconds,
+            why=difference(entry.fields, [e.fields for e in others]) if others else "",
+        )
 
     def info(self) -> CacheInfo:
         """Counts of calls and of what is kept."""

@@ -55,8 +55,9 @@ class Form(Protocol):
 class Stage:
     """A named part of the user's program that decides.
 
-    Stages are told apart by name and by the record that they write to, so two
-    modules that use one name for a stage are still two modules.
+    Stages are told apart by name and by their owner, the record that they write to or
+    the pipeline that runs them, so two modules that use one name for a stage are still
+    two modules.
     """
 
     name: str | None
@@ -123,6 +124,14 @@ class Rule:
 
     def __str__(self) -> str:
         return decided_by(self.stage, self.source)
+
+
+@frozen
+class Change:
+    """What came into a record by one write, and what went."""
+
+    came: tuple[Decision | Rule, ...]
+    went: tuple[Decision | Rule, ...]
 
 
 @frozen(kw_only=True)

@@ -99,10 +99,17 @@ def taker(numbers: Sequence[int]) -> Callable[[Any], Any]:
 
 @define(eq=False)
 class Program:
-    """One jitted function of flat leaves, and the computation that it was traced to."""
+    """One jitted function of flat leaves, and the computation that it was traced to.
+
+    Attributes:
+      jitted: The function.
+      computation: What it was traced to.
+      is_told: Have listeners been told of it?
+    """
 
     jitted: Any
     computation: Any
+    is_told: bool = field(default=False, init=False)
     _key: Any = ()
 
     def key(self) -> Key | None:

@@ -183,6 +183,20 @@ def other_inputs(then: Fields, now: Fields) -> BatchError:
     )
 
 
+def difference(new: Fields, others: Iterable[Fields]) -> str:
+    """The fields in which the likest of the others differs, in short."""
+
+    def differing(old: Fields) -> list[str]:
+        return [path for path in {**old, **new} if old.get(path) != new.get(path)]
+
+    absent = Seen(0, "absent")
+    likest = min(others, key=lambda old: len(differing(old)))
+    return "; ".join(
+        f"{path}: {likest.get(path, absent).text} -> {new.get(path, absent).text}"
+        for path in differing(likest)[:_SHOWN]
+    )
+
+
 def alone(new: Fields, others: Iterable[tuple[Fields, int]]) -> tuple[str, int]:
     """The field that alone made most programs differ from the new one, and how many."""
     items = frozenset(new.items())

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 from attrs import frozen
 
 from staged_axes import _tree
-from staged_axes._axes import AXES, STATIC, PerLeaf
-from staged_axes._decisions import UNDECIDED, Default
+from staged_axes._axes import AXES, PerLeaf
+from staged_axes._decisions import Default
 from staged_axes._display import short
 from staged_axes._leaves import Kinds, Shape, shape_of
 from staged_axes._misses import Decider, problem
@@ -87,26 +87,43 @@ def check(
         wrong.
       axis_size: The batch size, where the user gives it.
     """
-    axes: list[int | None] = [None] * len(kinds.shapes)
-    sizes: dict[int, list[int]] = {}
-    problems: list[Problem] = []
-    for i, (shape, axis) in enumerate(zip(kinds.shapes, payloads, strict=True)):
-        if axis is None or axis is STATIC or axis is UNDECIDED:
-            continue
-        if shape is not None and -len(shape) <= axis < len(shape):
-            axes[i] = axis % len(shape)
-            sizes.setdefault(shape[axis], []).append(i)
-        else:
-            there = kinds.text(i)
-            problems.append(_no_axis(there, shape, axis, deciders[i], place(i)))
+    pairs = list(zip(payloads, kinds.shapes, strict=True))
+    counts = Counter(pairs)  # the different ones are few, however many the leaves
+    front = {pair: _from_front(*pair) for pair in counts if _fits(*pair)}
+    size_of: dict[tuple[Any, Shape | None], int] = {
+        (asked, shape): shape[axis]
+        for (asked, shape), axis in front.items()
+        if axis is not None and shape is not None
+    }
+    problems = [
+        _no_axis(kinds.text(i), *pairs[i][::-1], deciders[i], place(i))
+        for i in range(len(pairs) if len(front) < len(counts) else 0)
+        if pairs[i] not in front
+    ]
+    sizes: Counter[int] = Counter()
+    for pair, size in size_of.items():
+        sizes[size] += counts[pair]
+    axes = [front.get(pair) for pair in pairs]
     expected = axis_size
     if expected is None and sizes:
-        expected = max(sizes, key=lambda size: len(sizes[size]))
+        expected = max(sizes, key=sizes.__getitem__)
     if sizes and set(sizes) != {expected}:
-        problems += _sizes(
-            kinds, axes, sizes, deciders, place, expected, axis_size is not None
-        )
+        by_leaf = [size_of.get(pair) for pair in pairs]
+        is_given = axis_size is not None
+        problems += _sizes(kinds, axes, by_leaf, deciders, place, expected, is_given)
     return Checked(tuple(axes), expected, tuple(problems))
+
+
+def _fits(axis: Any, shape: Shape | None) -> bool:
+    """Has an array of this shape the axis, if it needs to have one?"""
+    if not isinstance(axis, int):  # None, STATIC, or UNDECIDED, which has its own row
+        return True
+    return shape is not None and -len(shape) <= axis < len(shape)
+
+
+def _from_front(axis: Any, shape: Any) -> int | None:
+    """The axis counted from the front; None for a shared leaf."""
+    return axis % len(shape) if isinstance(axis, int) else None
 
 
 def _no_axis(
@@ -145,41 +162,35 @@ def _no_axis(
 def _sizes(
     kinds: Kinds,
     axes: Sequence[int | None],
-    sizes: dict[int, list[int]],
+    sizes: Sequence[int | None],
     deciders: Sequence[Decider],
     place: Places,
     expected: int | None,
     is_given: bool,
 ) -> list[Problem]:
     """A row for each leaf whose size is not the expected one, and one that has it."""
-    odd = [i for size, rows in sizes.items() if size != expected for i in rows]
-    witness = sizes.get(expected or 0, [])[:1] if not is_given else []
-    counts = Counter({size: len(rows) for size, rows in sizes.items()})
+    wanted = f"{expected} in {count(sizes.count(expected), 'leaf', 'leaves')}"
+    if is_given:
+        wanted = f"axis_size={expected}"
+    odd = [i for i, size in enumerate(sizes) if size not in (None, expected)]
+    witness = [] if is_given else [sizes.index(expected)]
     problems = []
-    for i in [*witness, *sorted(odd)]:
-        axis, shape = axes[i], kinds.shapes[i]
-        assert axis is not None
-        assert shape is not None
-        size = shape[axis]
-        wanted = (
-            f"axis_size={expected}"
-            if is_given
-            else f"{expected} in {count(counts[expected or 0], 'leaf', 'leaves')}"
-        )
+    for i in [*witness, *odd]:
+        is_odd = sizes[i] != expected
         problems.append(
             problem(
                 "axis-size" if is_given else "size",
                 str(place(i)),
                 deciders[i],
                 there=kinds.text(i),
-                asked=f"axis {axis} has size {size}"
-                + ("" if i in witness else f", but {wanted}"),
-                axis=axis,
-                shape=shape,
-                fix=""
-                if i in witness
-                else f"is {place(i)} the same for all {expected}? Then  "
-                f"{place(i).shared(deciders[i])} ; else give it that size",
+                asked=f"axis {axes[i]} has size {sizes[i]}"
+                + (f", but {wanted}" if is_odd else ""),
+                axis=axes[i],
+                shape=kinds.shapes[i],
+                fix=f"is {place(i)} the same for all {expected}? Then  "
+                f"{place(i).shared(deciders[i])} ; else give it that size"
+                if is_odd
+                else "",
             )
         )
     return problems

@@ -79,12 +79,14 @@ class Mapped:
         arguments = self.in_axes.place(args, kwargs)
         return plan(arguments, leaves, treedef, self.axis_size), leaves
 
+    def everyone(self) -> list[Says]:
+        """All that say something of axes."""
+        out = [] if isinstance(self.out_says, Auto) else [self.out_says]
+        return [*self.in_axes.everyone(), *out]
+
     def said(self) -> tuple[Entries, ...]:
         """All that is said of axes now; the same objects for as long as it counts."""
-        everyone = self.in_axes.everyone()
-        if not isinstance(self.out_says, Auto):
-            everyone.append(self.out_says)
-        return tuple(says.entries() for says in everyone)
+        return tuple(says.entries() for says in self.everyone())
 
     def run(self, plan: Plan, leaves: Sequence[Any]) -> tuple[list[Any], Output]:
         """Maps the function over the leaves.

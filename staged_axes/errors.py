@@ -6,7 +6,8 @@
     ├── ConflictError (ValueError)    two stages decide one place differently
     ├── BindError (ValueError)        a record and a value do not fit
     │   └── BindConflictError         ... and a conflict is among the reasons
-    └── BatchError (ValueError)       a mapped function was called, or answered, wrongly
+    ├── BatchError (ValueError)       a mapped function was called, or answered, wrongly
+    └── PipelineError (ValueError)    stages that are none, or do not fit together
 
 Every error carries its data in `problems`; the text is made from that data.
 """
@@ -104,6 +105,10 @@ class BindConflictError(BindError, ConflictError):
 
 class BatchError(StagedAxesError, ValueError):
     """A mapped function was set up, called, or answered in a way that cannot work."""
+
+
+class PipelineError(StagedAxesError, ValueError):
+    """A stage that is none, or stages that do not fit together."""
 
 
 ErrorType = TypeVar("ErrorType", bound=StagedAxesError)
