@@ -10,7 +10,7 @@ import numpy as np
 from staged_axes import _tree
 from staged_axes._axes import AXES, STATIC, PerLeaf
 from staged_axes._decisions import UNDECIDED, Says
-from staged_axes._paths import Name, Path, code
+from staged_axes._paths import Name, Path, Step, code
 from staged_axes._placeholders import Placeholder, Places, decide, walk
 from staged_axes._provenance import Source
 from staged_axes._record import Record
@@ -60,39 +60,36 @@ def record_of_tree(tree: Any, label: str, source: Source, name: str = "spec") ->
     _tree.flatten(tree, label)
     record = Record(AXES, UNDECIDED, source, label, name)
     root = Places(record, (), None)
-    for path, entry in _entries(tree, ()):
+    for path, entry in _entries(tree):
         is_fn = callable(entry) and not isinstance(entry, Places | PerLeaf)
         decide(walk(root, path), PerLeaf(entry) if is_fn else entry)
     return record
 
 
-def _entries(node: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+def _entries(tree: Any) -> Iterator[tuple[Path, Any]]:
     """Path and axis of each leaf of an axes tree, None among them."""
-    below = _tree.children(node)
-    if not below:
-        if node is None or not _tree.is_node(node):
+    stack: list[tuple[Path, Any]] = [((), tree)]
+    while stack:
+        path, node = stack.pop()
+        below = _tree.children(node)
+        if not below and (node is None or not _tree.is_node(node)):
             yield path, node
-        return
-    if any(c.is_named for c in below):
-        steps = [(child.step, child.value) for child in below]
-    else:
-        steps = _by_attribute(node, below) or [(c.step, c.value) for c in below]
-    for step, x in steps:
-        yield from _entries(x, (*path, step))
+        pairs = list(zip(below.steps, below.values, strict=True))
+        if not below.is_named:
+            pairs = _by_attribute(node, below) or pairs
+        stack += reversed([((*path, step), x) for step, x in pairs])
 
 
-def _by_attribute(node: Any, below: list[_tree.Child]) -> list[tuple[Any, Any]]:
+def _by_attribute(node: Any, below: _tree.Children) -> list[tuple[Step, Any]]:
     """The children of a keyless node by the attributes that hold them.
 
     Such a class may leave a child that is None out of its children, so positions in an
     axes tree need not be those in the value (https://github.com/jax-ml/jax/issues/26053).
     """
-    if isinstance(node, tuple | list):
-        return []
     held = {
         name: x
         for name, x in _tree.attributes(node).items()
-        if x is None or any(x is c.value for c in below)
+        if x is None or any(x is child for child in below.values)
     }
     if sum(x is not None for x in held.values()) != len(below):
         return []
