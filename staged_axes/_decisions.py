@@ -182,9 +182,9 @@ class Says(ABC):
 
 def pattern_text(pattern: Any) -> str:
     """The pattern of a rule in short, as code."""
-    if isinstance(pattern, re.Pattern):
-        return f"re.compile({pattern.pattern!r})"
-    if isinstance(pattern, str):
+    if pattern is ...:
+        return "..."
+    if isinstance(pattern, str | re.Pattern | bool):
         return repr(pattern)
     return str(getattr(pattern, "__qualname__", type(pattern).__name__))
 
