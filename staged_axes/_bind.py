@@ -21,7 +21,7 @@ from staged_axes._news import Bound
 from staged_axes._paths import code
 from staged_axes._record import Record
 from staged_axes._resolve import Resolution, resolve
-from staged_axes.errors import BindError, Problem, error, unfit
+from staged_axes.errors import BindError, Problem, count, error, unfit
 
 
 @frozen(kw_only=True, repr=False)
@@ -167,7 +167,7 @@ class BoundAxes:
         mapped = sum(axis is not None for axis in self.leaf_axes)
         n = len(self.leaf_axes)
         return Table(
-            f"{n} {'leaf' if n == 1 else 'leaves'}, {mapped} mapped, "
+            f"{count(n, 'leaf', 'leaves')}, {mapped} mapped, "
             f"batch size {self.batch_size}",
             ("path", "array", "axis", "size", "decided by"),
             tuple(("".join(row.path), *row.cells) for row in few),
@@ -212,7 +212,7 @@ def bind(
         there,
         resolved.payloads,
         resolved.deciders,
-        lambda i: ("value", tuple(map(_tree.step_of, keys[i]))),
+        lambda i: _validate.Place("value", tuple(map(_tree.step_of, keys[i]))),
         axis_size=axis_size,
     )
     problems = [
@@ -221,7 +221,7 @@ def bind(
         *checked.problems,
     ]
     if leaves and checked.batch_size is None and not problems:
-        problems += _validate.nothing_mapped("value", resolved.deciders)
+        problems += _validate.nothing_mapped(["value"] * len(leaves), resolved.deciders)
     if like is not None and not problems:
         problems += _validate.against_template(
             checked, value, leaves, resolved.deciders, like

@@ -12,12 +12,19 @@ from staged_axes._axes import AXES
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
 from staged_axes._decisions import UNDECIDED, Decision, Rule, Stage
-from staged_axes._display import Table
+from staged_axes._display import Table, short
 from staged_axes._news import Bound, Guarded
 from staged_axes._placeholders import Places
-from staged_axes._record import Record
+from staged_axes._record import Record, in_order
 from staged_axes._staging import StageBlock
-from staged_axes.errors import ConflictError, Problem, RecordError, error
+from staged_axes.errors import (
+    ConflictError,
+    Problem,
+    RecordError,
+    count,
+    error,
+    with_article,
+)
 
 
 class AxesBuilder(Places):
@@ -126,7 +133,7 @@ class AxesBuilder(Places):
                 Problem(
                     kind="stage", path="spec.stage(...)", there=type(name).__name__
                 ),
-                fixes=['with spec.stage("sysid"): ...'],
+                fixes=['with spec.stage("sysid"): ...  or  @spec.stage("sysid")'],
             )
         record = self.__record__
         return StageBlock(record, Stage(name, record.owner, override))
@@ -225,7 +232,7 @@ class AxesBuilder(Places):
           >>> spec = sa.AxesBuilder(default=0)
           >>> spec.wheel.drag = None
           >>> sa.AxesBuilder.from_json(spec.to_json())
-          <AxesBuilder: 1 decisions, 0 rules, default 0>
+          <AxesBuilder: 1 decision, 0 rules, default 0>
         """
         return _json_dump.dump(self.__record__, self.__type__)
 
@@ -251,7 +258,7 @@ class AxesBuilder(Places):
           ...   "rules": [{"glob": "**/bias", "axis": null}]
           ... }''')
           >>> spec
-          <AxesBuilder: 1 decisions, 1 rules, default 0>
+          <AxesBuilder: 1 decision, 1 rule, default 0>
         """
         return _rebuild(*_json_load.load(text, AXES))
 
@@ -282,10 +289,9 @@ class AxesBuilder(Places):
     def __repr__(self) -> str:
         entries = self.__record__.entries()
         default = self.__record__.form.text(self.__record__.default)
-        return (
-            f"<AxesBuilder: {len(entries.decisions)} decisions, "
-            f"{len(entries.rules)} rules, default {default}>"
-        )
+        decisions = count(len(entries.decisions), "decision")
+        rules = count(len(entries.rules), "rule")
+        return f"<AxesBuilder: {decisions}, {rules}, default {default}>"
 
     def __rich__(self) -> Any:
         return self.table().__rich__()
@@ -310,8 +316,11 @@ def _rebuild(record: Record, type_: Any) -> AxesBuilder:
 def merge(*builders: AxesBuilder) -> AxesBuilder:
     """A new builder with the records of all, under the rule for conflicts.
 
+    What counts as later is what was written later, in whatever order they are given.
+
     Raises:
       ConflictError: Two of them decide one place, or the default, differently.
+      RecordError: One of them is no builder.
 
     Example:
       >>> import staged_axes as sa
@@ -321,19 +330,29 @@ def merge(*builders: AxesBuilder) -> AxesBuilder:
       >>> sa.merge(a, b)
       <AxesBuilder: 2 decisions, 0 rules, default None>
     """
+    for builder in builders:
+        if not isinstance(builder, AxesBuilder):
+            raise error(
+                RecordError,
+                f"merge takes builders, not {with_article(short(builder))}.",
+                Problem(kind="argument", path="sa.merge(...)", there=short(builder)),
+                fixes=["sa.merge(spec, other)"],
+            )
     records = [b.__record__ for b in builders]
     merged = Record(AXES, UNDECIDED, _provenance.caller())
     for record in records:
         if record.default is not UNDECIDED:
             if merged.default not in (UNDECIDED, record.default):
                 raise _defaults_differ(records)
-            merged.default = record.default
-        own = record.own()
-        for decision in own.decisions:
-            merged.write(decision)
-        for rule in own.rules:
-            merged.write_rule(rule)
-    return _rebuild(merged, builders[0].__type__ if len(builders) == 1 else None)
+            merged.default, merged.source = record.default, record.source
+    own = [record.own() for record in records]
+    for decision in in_order(d for entries in own for d in entries.decisions):
+        merged.write(decision)
+    for rule in in_order(r for entries in own for r in entries.rules):
+        merged.write_rule(rule)
+    types = [b.__type__ for b in builders]
+    is_one = bool(types) and all(type_ == types[0] for type_ in types)
+    return _rebuild(merged, types[0] if is_one else None)
 
 
 def _defaults_differ(records: list[Record]) -> ConflictError:

@@ -78,7 +78,6 @@ def _kind(leaf: Any) -> tuple[Shape | None, Any]:
     return None, short(leaf)
 
 
-@functools.lru_cache(maxsize=256)
 def _is_array_type(cls: type) -> bool:
     """Is it a class of arrays that `jax.vmap` takes?"""
     return issubclass(cls, _compat.ARRAY_TYPES) and not issubclass(

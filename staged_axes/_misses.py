@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias
 
+from attrs import evolve
+
 from staged_axes import _tree
 from staged_axes._decisions import Decision, Default, Form, Rule, conflict
 from staged_axes._display import short
-from staged_axes._match import match
+from staged_axes._match import held_children, match
 from staged_axes._paths import Name, code, nearest
-from staged_axes.errors import Problem
+from staged_axes.errors import Problem, few
 
 Decider: TypeAlias = Decision | Rule | Default
-
-NAMES = 6
 
 
 def problem(
@@ -46,8 +46,18 @@ def problem(
     )
 
 
-def unmatched(decision: Decision, form: Form, value: Any, root: str) -> Problem:
-    """What is there instead of the place that a decision names."""
+def unmatched(
+    decision: Decision, form: Form, value: Any, root: str, name: str
+) -> Problem:
+    """What is there instead of the place that a decision names.
+
+    Args:
+      decision: It matches nothing.
+      form: Prints payloads.
+      value: What it was to match.
+      root: What the value is called in code.
+      name: What the record is called in code.
+    """
     node, depth = value, 0
     for step in decision.path:
         below = _tree.children(node)
@@ -57,7 +67,7 @@ def unmatched(decision: Decision, form: Form, value: Any, root: str) -> Problem:
         node, depth = below[found[0]].value, depth + 1
     step, parent = decision.path[depth], code(decision.path[:depth], root)
     below = _tree.children(node)
-    written = f"{code(decision.path)} = {form.text(decision.payload)}"
+    written = decision.code(form, name)
     static = _tree.statics(node, below) if below or _tree.is_node(node) else {}
     if isinstance(step, Name) and step.name in static:
         return problem(
@@ -66,17 +76,20 @@ def unmatched(decision: Decision, form: Form, value: Any, root: str) -> Problem:
             decision,
             there=f"{parent}.{step.name} is a static field of {type(node).__name__}",
             axis=decision.payload,
-            fix=f"remove {code(decision.path)}: static data is no leaf and has no axis",
+            fix=f"remove  {written}  (static data is no leaf and has no axis)",
         )
-    names = [c.step.name for c in below if isinstance(c.step, Name)]
+    names = _names(node, below)
     like = nearest(step.name, names) if isinstance(step, Name) else []
-    better = (*decision.path[:depth], *(Name(n) for n in like[:1]))
-    rest = decision.path[depth + 1 :]
+    better = [
+        (*decision.path[:depth], evolve(step, name=n), *decision.path[depth + 1 :])
+        for n in like[:1]
+        if isinstance(step, Name)
+    ]
+    optional = evolve(decision, optional=True)
     fix = (
-        f"did you mean  {code((*better, *rest))} = {form.text(decision.payload)} ?"
-        if like
-        else "check the path, or say that it may be absent: "
-        f"{code(decision.path)} = sa.optional({form.text(decision.payload)})"
+        f"did you mean  {evolve(decision, path=better[0]).code(form, name)} ?"
+        if better
+        else f"check the path; if it may be absent:  {optional.code(form, name)}"
     )
     return problem(
         "unknown",
@@ -88,6 +101,13 @@ def unmatched(decision: Decision, form: Form, value: Any, root: str) -> Problem:
     )
 
 
+def _names(node: Any, below: list[_tree.Child]) -> list[str]:
+    """The names by which children of a node are reached."""
+    named = [c.step.name for c in below if isinstance(c.step, Name)]
+    is_keyless = not any(c.is_named for c in below)
+    return list(held_children(node, below)) if is_keyless else named
+
+
 def _inventory(
     node: Any, below: list[_tree.Child], static: dict[str, Any], like: list[str]
 ) -> str:
@@ -95,44 +115,43 @@ def _inventory(
     if not below:
         return short(node)
     kind = type(node).__name__
-    names = [c.step.name for c in below if isinstance(c.step, Name)]
+    names = _names(node, below)
     if not names:
         return f"a {kind} of {len(below)}"
     names = [*like, *(n for n in names if n not in like)]
     names += [f"{n} (static)" for n in static if not n.startswith("(")]
-    rest = len(names) - NAMES
-    more = f", and {rest} more" if rest > 0 else ""
-    return f"a {kind} with {', '.join(names[:NAMES])}{more}"
+    return f"a {kind} with {few(names)}"
 
 
 def idle(rule: Rule, form: Form, value: Any) -> Problem:
     """The problem of a rule that no leaf answers to."""
-    like = _ends_like(rule.pattern, value)
+    better = _better(rule.pattern, value)
+    optional = evolve(rule, optional=True)
     return problem(
         "unmatched",
-        f"{rule.place} = {form.text(rule.payload)}",
+        rule.code(form),
         rule,
         there="matches no leaf",
         axis=rule.payload,
-        fix=f"did you mean {' or '.join(like)}?"
-        if like
-        else "correct the pattern, or say that it may match nothing: "
-        f"sa.rule(..., sa.optional({form.text(rule.payload)}))",
+        fix=f"did you mean  {evolve(rule, pattern=better).code(form)} ?"
+        if better
+        else f"check the pattern; if it may match nothing:  {optional.code(form)}",
     )
 
 
-def _ends_like(pattern: Any, value: Any) -> list[str]:
-    """Names in the value like the last one in a pattern that is a text."""
-    if not isinstance(pattern, str | re.Pattern):
-        return []
-    written = pattern if isinstance(pattern, str) else pattern.pattern
+def _better(pattern: Any, value: Any) -> str | None:
+    """A glob with its last name replaced by one like it in the value."""
+    if not isinstance(pattern, str):
+        return None
     names = {
         step.name
         for path in _tree.paths(value)
         for step in path
         if isinstance(step, Name)
     }
-    return nearest(re.split(r"\W+", written.rstrip("*/$"))[-1], sorted(names))
+    *_, (start, stop) = [(0, 0), *(m.span() for m in re.finditer(r"\w+", pattern))]
+    like = nearest(pattern[start:stop], sorted(names))
+    return pattern[:start] + like[0] + pattern[stop:] if like else None
 
 
 def disagreeing(old: Rule, new: Rule, form: Form) -> tuple[Problem, ...]:

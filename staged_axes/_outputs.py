@@ -18,14 +18,14 @@ from jax.custom_batching import custom_vmap
 
 from staged_axes import _tree
 from staged_axes._arguments import Says, says
-from staged_axes._axes import AXES
+from staged_axes._axes import AXES, STATIC
 from staged_axes._display import short
 from staged_axes._leaves import is_array, shape_of
 from staged_axes._misses import Decider, problem
 from staged_axes._paths import code
 from staged_axes._provenance import Source
 from staged_axes._resolve import resolve
-from staged_axes.errors import BatchError, BindError, Problem, error
+from staged_axes.errors import BatchError, BindError, Problem, count, error
 
 
 class Auto(enum.Enum):
@@ -110,7 +110,9 @@ def take_apart(
     problems = list(resolved.problems)
     deciders = [resolved.deciders[i] for i in numbers]
     axes, wrong = _settle([resolved.payloads[i] for i in numbers], arrays)
-    shared = [i for i, axis in enumerate(axes) if axis is None]
+    shared = [
+        i for i, n in enumerate(numbers) if resolved.payloads[n] in (None, STATIC)
+    ]
     varies = _varies([arrays[i] for i in shared], witness) if shared else []
     odd = [i for i, v in zip(shared, varies, strict=True) if v]
     if problems or wrong or odd:
@@ -155,21 +157,22 @@ def _settle(
 def _bad_axis(path: str, x: Any, axis: int, decider: Decider) -> Problem:
     """The problem of an output axis that is out of range."""
     shape = shape_of(x)
+    ndim = len(shape or ()) + 1
     return problem(
         "output",
         path,
         decider,
         there=f"{short(x)} for each example",
-        asked=f"axis {axis}, but with the batch it has {len(shape or ()) + 1} axes",
+        asked=f"axis {axis}, but with the batch it has {count(ndim, 'axis', 'axes')}",
         axis=axis,
         shape=shape,
-        fix=f"an axis from {-len(shape or ()) - 1} to {len(shape or ())}",
+        fix=f"take an axis from {-ndim} to {ndim - 1}, of the output with the batch",
     )
 
 
 def _bad_output(problems: list[Problem]) -> BatchError:
     """The error for output axes that do not fit the output."""
-    places = "1 place" if len(problems) == 1 else f"{len(problems)} places"
+    places = count(len(problems), "place")
     return error(
         BatchError, f"the output axes do not fit the output, in {places}.", *problems
     )

@@ -227,7 +227,7 @@ class Pipeline:
           >>> pipe = sa.Pipeline(default=None)
           >>> pipe.add("world", World())
           >>> pipe.record()
-          <AxesBuilder: 1 decisions, 0 rules, default None>
+          <AxesBuilder: 1 decision, 0 rules, default None>
         """
         with self._lock:
             parts = self._begin(skip)

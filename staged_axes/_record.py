@@ -33,7 +33,7 @@ from staged_axes._provenance import Source
 from staged_axes._staging import Run
 from staged_axes._standing import Standing
 
-_KEPT = ("form", "default", "source", "label", "owner")
+_KEPT = ("form", "default", "source", "label", "name", "owner")
 orders = itertools.count()
 owners = itertools.count()
 _writes = itertools.count(1)
@@ -59,6 +59,7 @@ class Record:
       default: The payload of a leaf for which nobody decides.
       source: The line that made the record.
       label: What the default is called in messages.
+      name: What the record is called in code.
       owner: Tells the stages of this record from those of others.
       listeners: Who is told what becomes of the record; a copy has none.
       writes: Changes whenever any record does: whoever keeps what records said asks
@@ -68,12 +69,18 @@ class Record:
     writes: ClassVar[int] = 0
 
     def __init__(
-        self, form: Form, default: Any, source: Source, label: str = "default"
+        self,
+        form: Form,
+        default: Any,
+        source: Source,
+        label: str = "default",
+        name: str = "spec",
     ) -> None:
         self.form = form
         self.default = default
         self.source = source
         self.label = label
+        self.name = name
         self.owner = next(owners)
         self._begin(Standing())
 
@@ -273,7 +280,10 @@ class Record:
         )
         with self._lock:
             return Entries(
-                self._standing.decisions(), self._standing.rules(), (default,)
+                self._standing.decisions(),
+                self._standing.rules(),
+                (default,),
+                name=self.name,
             )
 
     def entries(self) -> Entries:
@@ -306,17 +316,18 @@ class Record:
             ]
         # A mount says where a record counts, and nothing against what is in it.
         both = Standing()
-        for decision in _in_order(d for d in decisions if not d.is_mount):
+        for decision in in_order(d for d in decisions if not d.is_mount):
             old = both.rival(decision)
             if old is None:
                 both.write(decision)
             else:
                 conflicts += conflict(old, decision, self.form).problems
         return Entries(
-            _in_order([*(d for d in decisions if d.is_mount), *both.decisions()]),
-            _in_order(rules),
+            in_order([*(d for d in decisions if d.is_mount), *both.decisions()]),
+            in_order(rules),
             tuple(sorted(defaults, key=lambda d: len(d.path))),
             tuple(conflicts),
+            self.name,
         )
 
     def reaches(self, other: Record) -> bool:
@@ -329,6 +340,6 @@ class Record:
 Written = TypeVar("Written", Decision, Rule)
 
 
-def _in_order(written: Iterable[Written]) -> tuple[Written, ...]:
+def in_order(written: Iterable[Written]) -> tuple[Written, ...]:
     """The same in the order of writing."""
     return tuple(sorted(written, key=lambda x: x.order))

@@ -76,6 +76,7 @@ class _Work:
 
     form: Form
     root: str
+    name: str
     deciders: list[Decider | None]
     payloads: list[Any]
     problems: list[Problem] = Factory(list)
@@ -104,12 +105,12 @@ def resolve(
       root: What the value is called in messages.
     """
     n = len(leaves)
-    work = _Work(form, root, [None] * n, [UNDECIDED] * n)
+    work = _Work(form, root, entries.name, [None] * n, [UNDECIDED] * n)
     work.problems.extend(entries.conflicts)
     whole = _Range(value, (), 0, n)
     _descend(work, [(_plant(entries), 0)], whole, treedef)
     work.problems += [
-        _misses.unmatched(decision, form, value, root)
+        _misses.unmatched(decision, form, value, root, entries.name)
         for decision in entries.decisions
         if decision.path not in work.reached and not decision.optional
     ]
@@ -328,7 +329,8 @@ def _ask_leaves(work: _Work, leaves: list[Any], value: Any) -> None:
         work.payloads[i] = _ask(work, decider, fn, leaves[i], paths[i])
     for i in undecided:
         place = code(paths[i], work.root)
-        decision = code(paths[i], "spec")
+        decision = code(paths[i], work.name)
+        default = "; or a default for the builder" if work.name == "spec" else ""
         work.problems.append(
             problem(
                 "undecided",
@@ -336,6 +338,6 @@ def _ask_leaves(work: _Work, leaves: list[Any], value: Any) -> None:
                 work.deciders[i],
                 there=short(leaves[i]),
                 asked="nobody decided",
-                fix=f"{decision} = 0, or None for shared; or a default for the builder",
+                fix=f"{decision} = 0, or None for shared{default}",
             )
         )

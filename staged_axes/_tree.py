@@ -13,7 +13,7 @@ from attrs import frozen
 from attrs import has as is_attrs
 
 from staged_axes._compat import node_class, node_data, treedef_nodes, vmappable_types
-from staged_axes._paths import Index, Key, Name, Path, Step
+from staged_axes._paths import Index, Key, Name, Path, Step, item_step
 from staged_axes.errors import BindError, Problem, error
 
 Leaves = list[Any]
@@ -97,15 +97,13 @@ def step_of(key: Any) -> Step:
             return Name(key.name)
         case jtu.SequenceKey():
             return Index(key.idx)
-        case jtu.DictKey() | jtu.FlattenedIndexKey():
-            plain = key.key
-        case _:
-            plain = getattr(key, "name", getattr(key, "key", key))
-    if isinstance(plain, str):
-        return Name(str.__str__(plain), is_item=isinstance(key, jtu.DictKey))
-    if isinstance(plain, int) and not isinstance(plain, bool):
-        return Index(int(plain))
-    return Key(plain)
+        case jtu.DictKey():
+            return item_step(key.key)
+        case jtu.FlattenedIndexKey():
+            return Index(key.key)
+    # A class may be registered with keys of any kind.
+    plain = getattr(key, "name", getattr(key, "key", key))
+    return Name(plain) if isinstance(plain, str) else item_step(plain)
 
 
 def children(node: Any) -> list[Child]:

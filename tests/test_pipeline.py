@@ -159,7 +159,7 @@ def test_conflict_names_both_stages(form):
     pipe = sa.Pipeline(default=None)
     pipe.add("world", form("mass", 0))
     pipe.add("sysid", form("mass", None))
-    with pytest.raises(sa.ConflictError, match="in 2 places") as caught:
+    with pytest.raises(sa.ConflictError, match="by two stages") as caught:
         pipe.run({})
     assert [p.stage for p in caught.value.problems] == ["world", "sysid"]
 
@@ -347,7 +347,7 @@ def test_mistake_appears_before_there_is_data():
     pipe = sa.Pipeline(default=None)
     pipe.add("world", Decides("mass", 0))
     pipe.add("sysid", Decides("mass", None))
-    with pytest.raises(sa.ConflictError, match="in 2 places") as caught:
+    with pytest.raises(sa.ConflictError, match="by two stages") as caught:
         pipe.record()
     assert [p.stage for p in caught.value.problems] == ["world", "sysid"]
     assert notes(caught.value) == ["in stage 'sysid' of the pipeline"]
