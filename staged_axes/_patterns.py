@@ -60,7 +60,7 @@ def _glob(pattern: str) -> Callable[[str], Any]:
             case "**/":
                 parts.append("(?:.*/)?")
             case "/**":
-                parts.append("/.*")
+                parts.append("(?:/.*)?")
             case "**":
                 parts.append(".*")
             case "*":
@@ -68,10 +68,23 @@ def _glob(pattern: str) -> Callable[[str], Any]:
             case "?":
                 parts.append("[^/]")
             case _ if part.startswith("[") and part.endswith("]"):
-                parts.append(part.replace("[!", "[^", 1))
+                parts.append(_one_of(part[1:-1]))
             case _:
                 parts.append(re.escape(part))
     return re.compile("".join(parts), re.DOTALL).fullmatch
+
+
+def _one_of(chars: str) -> str:
+    """What stands in `[...]` of a glob, or after its `!`, as a regular expression."""
+    ranges = re.findall("(.)-(.)|(.)", chars.removeprefix("!"), re.DOTALL)
+    known = "".join(
+        f"{re.escape(first)}-{re.escape(last)}" if first else re.escape(one)
+        for first, last, one in ranges
+        if first <= last
+    )
+    if chars.startswith("!"):
+        return f"(?!/)[^{known}]" if known else "[^/]"
+    return f"[{known}]" if known else "(?!)"
 
 
 def is_nnx_filter(pattern: Any) -> bool:
