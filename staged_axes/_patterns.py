@@ -55,6 +55,7 @@ def _text_matches(finds: Callable[[str], Any], path: Path, above: bool) -> bool:
 def _glob(pattern: str) -> Callable[[str], Any]:
     """A glob as a matcher of whole texts: `**` takes any steps, `*` none of the `/`."""
     parts = []
+    pattern = re.sub(r"\*\*(/\*\*)+", "**", pattern)
     for part in re.split(r"(\*\*/|/\*\*$|\*\*|\*|\?|\[!?[^\]]+\])", pattern):
         match part:
             case "**/":
