@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -167,6 +168,16 @@ class Entries:
     defaults: tuple[Default, ...]
     conflicts: tuple[Problem, ...] = ()
     name: str = "spec"
+
+
+class Says(ABC):
+    """Whatever says which axes are meant: a record, or a bound one."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def entries(self) -> Entries:
+        """What it says now."""
 
 
 def pattern_text(pattern: Any) -> str:

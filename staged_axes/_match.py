@@ -8,12 +8,12 @@ from typing import Any
 import jax.tree_util as jtu
 
 from staged_axes._paths import Index, Name, Span, Step
-from staged_axes._tree import Child, attributes
+from staged_axes._tree import Children, attributes
 
 _ABSENT = object()
 
 
-def match(node: Any, below: list[Child], step: Step) -> list[int]:
+def match(node: Any, below: Children, step: Step) -> list[int]:
     """The positions of the children that a step means.
 
     A field and an item of one name are one place; a tuple's fields are reached by
@@ -25,45 +25,46 @@ def match(node: Any, below: list[Child], step: Step) -> list[int]:
             return list(every)
         in_reach = every if _is_row(node, below) else []
         return list(in_reach[step.start : step.stop : step.step])
-    same = [i for i, child in enumerate(below) if child.step == step]
+    same = below.at(step)
     if same:
         return same
     if isinstance(step, Index):
         i = step.index + len(below) if step.index < 0 else step.index
         return [i] if _is_row(node, below) and 0 <= i < len(below) else []
-    if isinstance(step, Name) and not any(c.is_named for c in below):
+    if isinstance(step, Name) and not below.is_named:
         return _by_attribute(node, below, step.name)
     return []
 
 
-def _is_row(node: Any, below: list[Child]) -> bool:
+def _is_row(node: Any, below: Children) -> bool:
     """Are the children reached by position? Those of a dict with int keys are not."""
     return isinstance(node, tuple) or (
-        not isinstance(node, Mapping) and all(isinstance(c.step, Index) for c in below)
+        not isinstance(node, Mapping)
+        and all(isinstance(step, Index) for step in below.steps)
     )
 
 
-def _by_attribute(node: Any, below: list[Child], name: str) -> list[int]:
+def _by_attribute(node: Any, below: Children, name: str) -> list[int]:
     """The position of the child that an attribute of a keyless node holds."""
     try:
         held = getattr(node, name, _ABSENT)
-        same = [i for i, c in enumerate(below) if c.value is held]
-        if len(same) < 2 or held is None:
+        same = [i for i, x in enumerate(below.values) if x is held]
+        if len(same) <= 1 or held is None:
             return same
         # One object is several children, as small numbers may be. JAX's own way to
         # tell them apart: the same node with marks for children.
-        treedef = jtu.tree_structure(node, is_leaf=lambda x: x is not node)
-        marks = [object() for _ in below]
+        treedef: Any = jtu.tree_structure(node, is_leaf=lambda x: x is not node)
+        marks = [object() for _ in below.keys]
         marked = getattr(treedef.unflatten(marks), name)
         return [i for i in same if marks[i] is marked]
     except Exception:  # the user's class may raise anything
         return []
 
 
-def held_children(node: Any, below: list[Child]) -> dict[str, Any]:
+def held_children(node: Any, below: Children) -> dict[str, Any]:
     """The attributes that hold children of a node, by name."""
     return {
         name: x
         for name, x in attributes(node).items()
-        if any(x is c.value for c in below)
+        if any(x is child for child in below.values)
     }

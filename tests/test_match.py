@@ -136,7 +136,7 @@ DICTS = [
 def test_every_dict_is_alike(make):
     """A name is found by what it is called, whatever the order of the dict."""
     node = make(DICT)
-    keys = [c.step for c in _tree.children(node)]
+    keys = _tree.children(node).steps
     assert keys[found(node, Name("b"))[0]] == Name("b", is_item=True)
     assert found(node, Name("b")) == found(node, Name("b", is_item=True))
     assert found(node, Name("c")) == []
