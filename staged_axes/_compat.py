@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from typing import Any
+
+from jax._src.config import trace_context as _trace_context
 
 # To delete once a public name tells which types `jax.vmap` takes as leaves. The public
 # alias is deprecated since JAX 0.4.36, and 0.12.0 has no successor; registration,
@@ -34,3 +36,25 @@ def node_data(row: tuple[Any, ...]) -> Any:
 def node_class(row: tuple[Any, ...]) -> Any:
     """The registered class in one row of `treedef_nodes`, None for JAX's own kinds."""
     return row[3]
+
+
+# `jax.config` has no way to ask what a trace depends on: `enable_x64`, the precision of
+# matrix products, a mesh, the axes of a `vmap` around... To delete once it has one.
+def trace_settings() -> Hashable:
+    """All settings by which JAX tells one trace of a function from another."""
+    settings: Hashable = _trace_context()
+    return settings
+
+
+def equation_settings(equation: Any) -> dict[str, Any]:
+    """The settings under which one equation of a jaxpr was traced.
+
+    Slots in JAX 0.5 and later, attributes before; what starts with an underscore, and
+    `configs` in 0.12, only says how to restore them.
+    """
+    names = getattr(type(equation.ctx), "__slots__", None) or vars(equation.ctx)
+    return {
+        name: getattr(equation.ctx, name)
+        for name in names
+        if not name.startswith("_") and name != "configs"
+    }

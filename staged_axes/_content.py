@@ -1,0 +1,296 @@
+"""Static data as a key: what it holds, with its types, so that equal keys mean equal data.
+
+`1`, `1.0`, `True` and `0.0`, `-0.0` are equal for Python and different here, at any
+depth. Arrays, lists, dicts, sets and objects that cannot be hashed are read by content,
+so one that was changed in place has another key. Any other object is asked by its own
+`__hash__` and `__eq__`; where a class wrote its own `__eq__`, the plain attributes of the
+object count too, since an `__eq__` that forgets a field would give wrong numbers, and an
+attribute too many costs no more than a trace.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import types
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import jax
+import jax.tree_util as jtu
+import numpy as np
+from attrs import define
+
+from staged_axes import _compat, _tree
+
+Key = Hashable
+
+_EXACT = frozenset(
+    {type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented), range}
+)
+_SEQUENCES = (tuple, list, collections.deque)
+_MAPPINGS = (dict, types.MappingProxyType)
+_SETS = (set, frozenset)
+_MUTABLE = (list, collections.deque, dict, types.MappingProxyType, set, np.ndarray)
+
+
+class Uncomparable(Exception):  # noqa: N818 (a signal, always turned into an error)
+    """Static data that gives no key.
+
+    Attributes:
+      x: The object.
+      kind: `"tracer"` or `"static-data"`, as in `Problem.kind`.
+      why: What it does, in a few words.
+    """
+
+    def __init__(self, x: Any, kind: str, why: str) -> None:
+        super().__init__(why)
+        self.x = x
+        self.kind = kind
+        self.why = why
+
+
+@define
+class Reader:
+    """Reads static data into keys.
+
+    Attributes:
+      other: The key of an object that has no plain content.
+      is_stable: Is everything that was read so far unchangeable?
+    """
+
+    other: Callable[[Any], Key]
+    is_stable: bool = True
+
+    def read(self, x: Any) -> Key:
+        """The key of `x`: equal for equal content of equal types.
+
+        Raises:
+          Uncomparable: `x` holds a tracer, or something that cannot be compared.
+        """
+        kind = type(x)
+        if kind in _EXACT:
+            return (kind, x)
+        if kind is float:
+            return (kind, x.hex())
+        if kind is complex:
+            return (kind, x.real.hex(), x.imag.hex())
+        if isinstance(x, _MUTABLE):
+            self.is_stable = False
+        if isinstance(x, _SEQUENCES) and _compares_like(kind, _SEQUENCES):
+            return (kind, *map(self.read, x), *self._extra(x))
+        if isinstance(x, _MAPPINGS) and _compares_like(
+            kind, (*_MAPPINGS, collections.OrderedDict)
+        ):
+            made_by = getattr(x, "default_factory", None)
+            items = [(self.read(k), self.read(v)) for k, v in x.items()]
+            return (kind, made_by, *items, *self._extra(x))
+        if isinstance(x, _SETS) and _compares_like(kind, _SETS):
+            return (kind, frozenset(map(self.read, x)), *self._extra(x))
+        if isinstance(x, jax.core.Tracer):
+            raise Uncomparable(x, "tracer", "holds a tracer")
+        if is_array(x):
+            return self._array(x)
+        if kind is jtu.PyTreeDef:
+            return (kind, *self.treedef(x))
+        return self.other(x)
+
+    def treedef(self, treedef: Any) -> Iterable[Key]:
+        """A key for each node: its class, its number of children, its static data."""
+        rows = []
+        for row in _compat.treedef_nodes(treedef):
+            data, custom = _compat.node_data(row), _compat.node_class(row)
+            # The keys of a dict are a list that JAX has just made.
+            if custom is None and isinstance(data, list):
+                data = tuple(data)
+            rows.append((*row[:2], custom, self.read(data)))
+        return rows
+
+    def _extra(self, x: Any) -> tuple[Key, ...]:
+        """What a subclass of a plain container holds beside its items."""
+        held = getattr(x, "__dict__", None)
+        return (self.read(held),) if held else ()
+
+    def _array(self, x: Any) -> Key:
+        """The key of an array: dtype, shape, contents."""
+        if isinstance(x, jax.Array) and jax.dtypes.issubdtype(
+            x.dtype, jax.dtypes.prng_key
+        ):
+            data = jax.random.key_data(x)
+            return (type(x), str(x.dtype), *self._bytes(data))
+        return (type(x), getattr(x, "weak_type", None), *self._bytes(x))
+
+    def _bytes(self, x: Any) -> tuple[Key, ...]:
+        """Dtype, shape and contents."""
+        try:
+            plain = np.asarray(x)
+        except Exception as e:  # deleted, or on another host
+            raise Uncomparable(x, "static-data", "cannot be read") from e
+        if plain.dtype.hasobject:
+            return (plain.shape, *map(self.read, plain.ravel().tolist()))
+        return (plain.dtype, plain.shape, plain.tobytes())
+
+
+def is_array(x: Any) -> bool:
+    """An array whose contents are all there is to it (a masked one has a mask too)."""
+    return type(x) is np.ndarray or isinstance(x, np.generic | jax.Array)
+
+
+def _compares_like(kind: type, plain: tuple[type, ...]) -> bool:
+    """Did nobody write an `__eq__` of his own into this kind of container?"""
+    return any(kind.__eq__ is base.__eq__ for base in plain)
+
+
+# Objects -----------------------------------------------------------------------------
+
+
+class Held:
+    """An object that is compared by its own `__eq__`, identity and hash first."""
+
+    __slots__ = ("_attributes", "_hash", "_x")
+
+    def __init__(self, x: Any) -> None:
+        self._x = x
+        try:
+            own = hash(x)
+        except Exception as e:
+            why = "cannot be hashed, and is no plain container"
+            raise Uncomparable(x, "static-data", why) from e
+        self._attributes = _attributes(x, set())
+        self._hash = hash((type(x), own, self._attributes))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Held) or self._hash != other._hash:
+            return False
+        if self._x is other._x:
+            return True
+        if type(self._x) is not type(other._x) or self._attributes != other._attributes:
+            return False
+        try:
+            return bool(self._x == other._x)
+        except Exception as e:
+            why = f"has an __eq__ that raises {type(e).__name__}"
+            raise Uncomparable(other._x, "static-data", why) from e
+
+
+def _attributes(x: Any, above: set[int]) -> Key:
+    """The plain attributes of an object that is not compared by identity."""
+    by_identity = type(x).__eq__ is object.__eq__
+    if by_identity or isinstance(x, type) or id(x) in above:
+        return None
+    above = above | {id(x)}
+    reader = Reader(lambda inner: (type(inner), _attributes(inner, above)))
+    names = [
+        *(name for c in type(x).__mro__ for name in _slots(c)),
+        *getattr(x, "__dict__", ()),
+    ]
+    try:
+        return tuple(
+            (name, reader.read(getattr(x, name))) for name in names if hasattr(x, name)
+        )
+    except (RecursionError, Uncomparable):
+        return None
+
+
+def _slots(c: type) -> Iterable[str]:
+    """The names of the slots that hold data."""
+    slots = vars(c).get("__slots__", ())
+    return [
+        name
+        for name in ((slots,) if isinstance(slots, str) else slots)
+        if not name.startswith("__")
+    ]
+
+
+def reader_of_statics() -> Reader:
+    """A reader for static data: other objects by their own `__eq__`."""
+
+    def other(x: Any) -> Key:
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jtu.tree_leaves(x)):
+            raise Uncomparable(x, "tracer", "holds a tracer")
+        try:
+            return Held(x)
+        except Uncomparable:
+            if not (parts := parts_of(x)):
+                raise
+            reader.is_stable = False
+            return (type(x), *map(reader.read, parts(x)))
+
+    reader = Reader(other)
+    return reader
+
+
+def content(x: Any) -> tuple[Key, bool]:
+    """The key of a piece of static data, and whether it can never change.
+
+    Raises:
+      Uncomparable: It gives no key.
+
+    Example:
+      >>> content([1, 2.0])[0] == content([1, 2.0])[0], content(1)[0] == content(1.0)[0]
+      (True, False)
+    """
+    reader = reader_of_statics()
+    try:
+        return reader.read(x), reader.is_stable
+    except RecursionError:
+        raise Uncomparable(x, "static-data", "contains itself") from None
+
+
+def parts_of(x: Any) -> Callable[[Any], Iterable[Any]] | None:
+    """How to list what an unhashable object is made of, where its class tells."""
+    if _tree.is_node(x):
+        return lambda node: (*jtu.tree_leaves(node), jtu.tree_structure(node))
+    if hasattr(type(x), "__dataclass_fields__") or hasattr(type(x), "__attrs_attrs__"):
+        return lambda thing: _tree.attributes(thing).items()
+    return None
+
+
+# Identity ----------------------------------------------------------------------------
+
+# How to list what a container holds, so that its parts can be told by identity. Classes
+# of which the metadata is a fresh object for each flattening are added when seen first.
+_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
+    tuple: tuple,
+    list: list,
+    dict: lambda x: itertools.chain.from_iterable(x.items()),
+}
+_DEEPEST = 16
+
+
+def atoms(treedef: Any) -> list[Any]:
+    """The objects in the static data of a treedef, plain containers opened.
+
+    Two treedefs that compare equal and have the same objects here, one by one, have the
+    same static data, except where one of the objects can be changed in place.
+    """
+    found: list[Any] = []
+    for row in _compat.treedef_nodes(treedef):
+        data = row[2]
+        if data is not None:
+            if data.__class__ is tuple or data.__class__ is list:
+                found += data
+            else:
+                found.append(data)
+    for _ in range(_DEEPEST):
+        if _PARTS.keys().isdisjoint(map(type, found)):
+            break
+        found = _opened(found)
+    return found
+
+
+def _opened(found: list[Any]) -> list[Any]:
+    """The same objects with one level of containers opened, marked by their types."""
+    opened: list[Any] = []
+    for x in found:
+        parts = _PARTS.get(type(x))
+        if parts is None:
+            opened.append(x)
+        else:
+            opened.append(type(x))
+            opened += parts(x)
+            opened.append(_PARTS)
+    return opened
