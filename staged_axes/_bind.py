@@ -18,8 +18,7 @@ from staged_axes._misses import Decider
 from staged_axes._paths import code
 from staged_axes._record import Record
 from staged_axes._resolve import resolve
-from staged_axes._summary import unfit
-from staged_axes.errors import BindError, Problem, error
+from staged_axes.errors import BindError, Problem, error, unfit
 
 
 @frozen(kw_only=True, repr=False)

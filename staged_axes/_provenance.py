@@ -18,8 +18,12 @@ class Source:
     line: int
 
     def __str__(self) -> str:
-        inside = os.path.relpath(self.file) if os.path.isabs(self.file) else self.file
-        name = os.path.basename(self.file) if inside.startswith("..") else inside
+        name = self.file
+        if os.path.isabs(name):
+            inside = os.path.relpath(name)
+            name = os.path.basename(name) if inside.startswith("..") else inside
+        elif name.startswith("<"):  # a doctest, a notebook, a prompt
+            name = os.path.basename(name.strip("<>"))
         return f"{name}:{self.line}"
 
 

@@ -23,8 +23,7 @@ from staged_axes._misses import Decider
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
 from staged_axes._paths import Path, code
 from staged_axes._resolve import resolve
-from staged_axes._summary import unfit
-from staged_axes.errors import BatchError, Problem, error
+from staged_axes.errors import BatchError, Problem, error, unfit
 
 
 @frozen(kw_only=True)
