@@ -14,11 +14,13 @@ from staged_axes._builder import AxesBuilder, merge
 from staged_axes._by_text import at, record, rule
 from staged_axes._decisions import UNDECIDED
 from staged_axes._outputs import AUTO
+from staged_axes._values import stack
 from staged_axes._vmap import vmap
 from staged_axes.errors import (
     BatchError,
     BindError,
     ConflictError,
+    MemberError,
     Problem,
     RecordError,
     StagedAxesError,
@@ -33,6 +35,7 @@ __all__ = [
     "BindError",
     "BoundAxes",
     "ConflictError",
+    "MemberError",
     "Problem",
     "RecordError",
     "StagedAxesError",
@@ -43,6 +46,7 @@ __all__ = [
     "per_leaf",
     "record",
     "rule",
+    "stack",
     "vmap",
 ]
 

@@ -91,7 +91,7 @@ def resolve(
     entries: Entries,
     form: Form,
     value: Any,
-    leaves: list[Any],
+    leaves: Sequence[Any],
     treedef: Any,
     root: str = "value",
 ) -> Resolution:
@@ -291,7 +291,7 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
 
 
 def _ask_leaves(
-    work: _Work, leaves: list[Any], keys: Sequence[tuple[Any, ...]]
+    work: _Work, leaves: Sequence[Any], keys: Sequence[tuple[Any, ...]]
 ) -> None:
     """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
     undecided: list[int] = []

@@ -4,7 +4,8 @@
     ├── RecordError (TypeError)       a decision that cannot be written down
     ├── ConflictError (ValueError)    two stages decide one place differently
     ├── BindError (ValueError)        a record and a value do not fit
-    │   └── BindConflictError         ... and a conflict is among the reasons
+    │   ├── BindConflictError         ... and a conflict is among the reasons
+    │   └── MemberError (IndexError)  a batch does not have the example asked for
     └── BatchError (ValueError)       a mapped function was called, or answered, wrongly
 
 Every error carries its data in `problems`; the text is made from that data.
@@ -85,6 +86,10 @@ class BindError(StagedAxesError, ValueError):
 
 class BindConflictError(BindError, ConflictError):
     """A `BindError` with a conflict among its reasons."""
+
+
+class MemberError(BindError, IndexError):
+    """A batch does not have the example that was asked for."""
 
 
 class BatchError(StagedAxesError, ValueError):
@@ -187,6 +192,27 @@ SENTENCES = {
     "nothing-mapped": (
         "no leaf is mapped, so the batch size is not known.",
         "no leaf is mapped, so the batch size is not known.",
+    ),
+    "alike": ("", "the values are not built alike."),
+    "static-differs": (
+        "1 static field is not the same in all values.",
+        "{n} static fields are not the same in all values.",
+    ),
+    "shared-differs": (
+        "1 shared leaf is not the same in all values.",
+        "{n} shared leaves are not the same in all values.",
+    ),
+    "member": (
+        "1 mapped leaf does not have one shape and dtype in all values.",
+        "{n} mapped leaves do not have one shape and dtype in all values.",
+    ),
+    "whole": (
+        "1 mapped leaf cannot be taken apart or put together.",
+        "{n} mapped leaves cannot be taken apart or put together.",
+    ),
+    "unsteady": (
+        "1 decision is another one for the batch than for one example.",
+        "{n} decisions are other ones for the batch than for one example.",
     ),
 }
 

@@ -1,0 +1,235 @@
+"""Are two values built alike, and do they hold the same where they share? What differs.
+
+Classes, names and static data are compared, leaves only where they are shared.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from attrs import frozen
+
+from staged_axes import _tree
+from staged_axes._content import Key, Uncomparable, content
+from staged_axes._display import short
+from staged_axes._members import is_numpy
+from staged_axes._misses import NAMES, Decider, problem
+from staged_axes._paths import Name, Path, code
+from staged_axes.errors import Problem, clip
+
+PLAIN = (str, bytes, int, float, complex, bool, type(None))
+
+
+@frozen
+class Model:
+    """The value that the others have to be built like.
+
+    Attributes:
+      value: The value.
+      name: What it is called in messages.
+      key: That of its treedef; None where static data in it cannot be compared.
+    """
+
+    value: Any
+    name: str
+    key: Key | None
+
+    def differences(self, other: Any, name: str) -> list[Problem]:
+        """How another value is built differently; empty where it is built alike.
+
+        The first place where classes or names differ; where they agree, every static
+        field that differs.
+        """
+        treedef = _tree.flatten(other)[1]
+        key = _key(treedef)
+        try:
+            if key is not None and key == self.key:
+                return []
+        except Uncomparable:
+            key = None
+        found = list(_walk(self, other, name))
+        if found or key is None or self.key is None:
+            return found
+        # A class can put into its treedef what none of its attributes shows.
+        return [
+            problem(
+                "static-differs",
+                "value",
+                None,
+                there=f"the treedef of {name}",
+                asked=f"not equal to that of {self.name}",
+                fix=_EQUAL.format("..."),
+            )
+        ]
+
+
+def model(value: Any, name: str) -> Model:
+    """The value, ready to be compared with many others."""
+    return Model(value, name, _key(_tree.flatten(value)[1]))
+
+
+_EQUAL = (
+    "make it equal first, as in [dataclasses.replace(v, {}=...) for v in values]; "
+    "what differs from value to value belongs in a leaf"
+)
+
+
+def _key(treedef: Any) -> Key | None:
+    """The treedef with its static data, by content; None where that gives no key."""
+    try:
+        return content(treedef)[0]
+    except Uncomparable:
+        return None
+
+
+def _walk(model: Model, other: Any, name: str) -> list[Problem]:
+    """Compares two values node by node, parents first."""
+    found: list[Problem] = []
+    stack: list[tuple[Path, Any, Any]] = [((), model.value, other)]
+    while stack:
+        path, x, y = stack.pop()
+        if not (_tree.is_node(x) or _tree.is_node(y)):
+            continue
+        ours, theirs = _tree.children(x), _tree.children(y)
+        if type(x) is not type(y) or [c.step for c in ours] != [c.step for c in theirs]:
+            return [
+                problem(
+                    "alike",
+                    code(path, "value"),
+                    None,
+                    there=f"{_what(y, theirs, ours)} in {name}",
+                    asked=f"{_what(x, ours, theirs)} in {model.name}",
+                    fix="build all of them in the same way; what is absent in some can "
+                    "be an array of zeros",
+                )
+            ]
+        found += _statics(model, name, path, (x, ours), (y, theirs))
+        stack += [
+            ((*path, a.step), a.value, b.value)
+            for a, b in reversed(list(zip(ours, theirs, strict=True)))
+        ]
+    return found
+
+
+def _what(node: Any, below: list[_tree.Child], others: list[_tree.Child]) -> str:
+    """A node in short; the children that the other one lacks come first."""
+    if not below:
+        return short(node)
+    names = [c.step.name for c in below if isinstance(c.step, Name) and c.is_named]
+    known = {c.step.name for c in others if isinstance(c.step, Name)}
+    if not names:
+        return f"a {type(node).__name__} of {len(below)}"
+    names.sort(key=lambda name: name in known)
+    more = f", and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return f"a {type(node).__name__} with {', '.join(names[:NAMES])}{more}"
+
+
+def _statics(
+    model: Model,
+    name: str,
+    path: Path,
+    ours: tuple[Any, list[_tree.Child]],
+    theirs: tuple[Any, list[_tree.Child]],
+) -> list[Problem]:
+    """A problem for each static field of one node that differs."""
+    a, b = _tree.statics(*ours), _tree.statics(*theirs)
+    found = []
+    for field in {**a, **b}:
+        if field in a and field in b and are_equal(a[field], b[field]):
+            continue
+        one, two = (text(x[field]) if field in x else "absent" for x in (a, b))
+        found.append(
+            problem(
+                "static-differs",
+                code(path, "value") + ("" if field.startswith("(") else f".{field}"),
+                None,
+                there=f"{two} in {name}",
+                asked=f"{one} in {model.name}"
+                if one != two
+                else f"not equal to that in {model.name}",
+                fix=_EQUAL.format(field.strip("()")),
+            )
+        )
+    return found
+
+
+def are_same(a: Any, b: Any) -> bool:
+    """Do two shared leaves hold the same, arrays bit for bit?
+
+    A NumPy array and a JAX array may be the same; a tracer is the same as itself.
+    """
+    if a is b or is_traced(a) or is_traced(b):
+        return a is b
+    if not (_is_array(a) and _is_array(b)):
+        return are_equal(a, b)
+    a, b = _plain(a), _plain(b)
+    if (a.dtype, a.shape) != (b.dtype, b.shape):
+        return False
+    return are_equal(a, b) if a.dtype.hasobject else np.array_equal(_bits(a), _bits(b))
+
+
+def shared_differs(
+    path: Path, decider: Decider, x: Any, model: Any, name: str, model_name: str
+) -> Problem:
+    """The problem of a shared leaf that is not the same in two values."""
+    here, there = text(x), text(model)
+    differs = (
+        f"{there} in {model_name}" if here != there else f"differs from {model_name}"
+    )
+    if is_traced(x) or is_traced(model):
+        differs = "traced, so that nobody can compare it"
+    return problem(
+        "shared-differs",
+        code(path, "value"),
+        decider,
+        there=f"{here} in {name}",
+        asked=f"shared, but {differs}",
+        fix=f"{code(path)} = 0  maps it",
+    )
+
+
+def is_traced(x: Any) -> bool:
+    """Is a tracer in it?"""
+    return any(isinstance(part, jax.core.Tracer) for part in jax.tree.leaves(x))
+
+
+def _is_array(x: Any) -> bool:
+    """Is it an array or a number, with data in it?"""
+    return isinstance(x, jax.Array) or is_numpy(x) or hasattr(x, "__jax_array__")
+
+
+def _plain(x: Any) -> Any:
+    """The data as a NumPy array; of a typed key, what is below it."""
+    x = x if is_numpy(x) else jnp.asarray(x)
+    if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        x = jax.random.key_data(x)
+    return np.asarray(x)
+
+
+def _bits(x: Any) -> Any:
+    """The bytes of an array in one row."""
+    return np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+
+
+def are_equal(x: Any, y: Any) -> bool:
+    """Is one object as good as the other: itself, or of equal content and types?"""
+    if x is y:
+        return True
+    try:
+        return content(x)[0] == content(y)[0]
+    except Uncomparable:
+        return False
+
+
+def text(x: Any) -> str:
+    """A plain value as code, anything else in short, without the user's `repr`."""
+    if isinstance(x, enum.Enum):
+        return clip(f"{type(x).__name__}.{x.name}", 40)
+    is_plain = type(x) in PLAIN or (
+        type(x) is tuple and all(type(item) in PLAIN for item in x)
+    )
+    return clip(repr(x), 40) if is_plain else short(x)
