@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,12 @@ def _callable(fn: Any, name: str) -> Any:
 
 class AxisForm:
     """The form of `AxesBuilder`: the payload is an axis, or a way to find one."""
+
+    word = "axis"
+    constants: Mapping[str, Any] = MappingProxyType({"static": STATIC})
+    functions: Mapping[str, Any] = MappingProxyType(
+        {"per_leaf": PerLeaf, "from_node": FromNode}
+    )
 
     def check(self, payload: Any, place: str) -> Any:
         """The axis as a plain int, None, or one of the late forms.

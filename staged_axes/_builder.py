@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-from contextlib import AbstractContextManager
 from typing import Any
 
-from staged_axes import _bind, _provenance
+from staged_axes import _bind, _json_dump, _json_load, _provenance
 from staged_axes._arguments import record_of_tree
 from staged_axes._axes import AXES
 from staged_axes._bind import BoundAxes
 from staged_axes._decisions import UNDECIDED, Decision, Rule
 from staged_axes._display import Table
 from staged_axes._placeholders import Places
-from staged_axes._record import Record
+from staged_axes._record import Record, StageBlock
 from staged_axes.errors import ConflictError, Problem, RecordError, error
 
 
@@ -90,12 +89,11 @@ class AxesBuilder(Places):
         Places.__init__(builder, record, (), None)
         return builder
 
-    def stage(
-        self, name: str, *, override: bool = False
-    ) -> AbstractContextManager[None]:
+    def stage(self, name: str, *, override: bool = False) -> StageBlock:
         """Labels the decisions inside; a context manager and a decorator.
 
-        Where the body raises, its decisions are taken back.
+        Where the body raises, its decisions are taken back, and those of the stages
+        inside it.
 
         Args:
           name: What the stage is called in tables and messages.
@@ -147,6 +145,50 @@ class AxesBuilder(Places):
           ((0, None), 3)
         """
         return _bind.bind(self.__record__, value, like=like, axis_size=axis_size)
+
+    def to_json(self) -> str:
+        """The record as text: decisions and rules, who decided and where.
+
+        Functions and classes are written by the name under which they can be imported;
+        what a script or a notebook defines has none.
+
+        Raises:
+          RecordError: Something in the record has no such name, or a key has no text.
+
+        Example:
+          >>> import staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> spec.wheel.drag = None
+          >>> sa.AxesBuilder.from_json(spec.to_json())
+          <AxesBuilder: 1 decisions, 0 rules, default 0>
+        """
+        return _json_dump.dump(self.__record__, self.__type__)
+
+    @classmethod
+    def from_json(cls, text: str) -> AxesBuilder:
+        """The builder that `to_json` wrote, or that somebody wrote by hand.
+
+        Modules that the text names are imported, and functions in them are called when
+        a value is bound: read only text that you trust.
+
+        Args:
+          text: An object with the members `version` (1), `default`, and `decisions`
+            and `rules`, which are lists. Stage, file and line may be left out.
+
+        Raises:
+          RecordError: The text is no such record; every reason, with line and column.
+
+        Example:
+          >>> import staged_axes as sa
+          >>> spec = sa.AxesBuilder.from_json('''{
+          ...   "version": 1, "default": 0,
+          ...   "decisions": [{"place": "layers[:].w", "axis": 1}],
+          ...   "rules": [{"glob": "**/bias", "axis": null}]
+          ... }''')
+          >>> spec
+          <AxesBuilder: 1 decisions, 1 rules, default 0>
+        """
+        return _rebuild(*_json_load.load(text, AXES))
 
     def table(self) -> Table:
         """What was recorded, by stage, with the line that decided."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from attrs import field, frozen
@@ -32,7 +32,17 @@ UNDECIDED = Undecided.UNDECIDED
 
 
 class Form(Protocol):
-    """What the decisions of one kind of builder hold."""
+    """What the decisions of one kind of builder hold.
+
+    Attributes:
+      word: What a payload is called in a record as text.
+      constants: The payloads that have a name of their own there.
+      functions: The payloads that hold a function in `fn`, by the name of their kind.
+    """
+
+    word: str
+    constants: Mapping[str, Any]
+    functions: Mapping[str, Any]
 
     def check(self, payload: Any, place: str) -> Any:
         """The payload in its normal form; raises `RecordError` where it is none."""
@@ -52,9 +62,6 @@ class Stage:
     name: str | None
     owner: int
     override: bool = field(default=False, eq=False)
-    undo: list[Callable[[Stage], None]] | None = field(
-        default=None, eq=False, repr=False
-    )
 
 
 @frozen(kw_only=True)
@@ -72,6 +79,11 @@ class Decision:
     def place(self) -> str:
         """Where it holds, as code."""
         return code(self.path)
+
+    @property
+    def is_mount(self) -> bool:
+        """Does another record count there?"""
+        return isinstance(self.payload, Mounted)
 
     def __str__(self) -> str:
         return decided_by(self.stage, self.source)

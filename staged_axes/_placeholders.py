@@ -74,7 +74,7 @@ class Places:
         _no_value(self, "searched with `in`")
 
     def __dir__(self) -> list[str]:
-        fields = _schema.fields_of(_schema.class_of(self.__type__)) or {}
+        fields = _schema.fields_of(self.__type__) or {}
         depth = len(self.__path__)
         recorded = {
             step.name
@@ -166,14 +166,18 @@ def walk(parent: Places, path: Path) -> Placeholder:
 def _child_type(parent: Places, step: Step) -> Any:
     """The declared type of a child, None where nothing is declared."""
     cls = _schema.class_of(parent.__type__)
-    fields = _schema.fields_of(cls)
+    fields = _schema.fields_of(parent.__type__)
     match step:
         case Name(name) if fields is not None:
-            if name not in fields:
+            field = fields.get(name)
+            # A field may hold a subclass of what it is annotated with.
+            if field is None and parent.__path__:
+                field = _schema.field_of_subclass(cls, name)
+            if field is None:
                 raise _unknown(parent, step, cls, fields)
-            if fields[name].static:
+            if field.static:
                 raise _static(parent, step, cls)
-            return fields[name].type
+            return field.type
         case Name(key) | Index(key):
             return _schema.item_type(parent.__type__, key)
         case Span():

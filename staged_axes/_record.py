@@ -1,24 +1,22 @@
-"""The record of one builder: who wins among its decisions, and what all of it says.
+"""The record of one builder: written by stages and threads, read as one.
 
-Within a stage, writing to a place is an assignment that replaces what this stage wrote
-at and below it. Across stages nothing is replaced (the nearest to a leaf will win when
-the record is resolved), and two stages that decide one place differently are a
-conflict, unless the later one may override. A slice is a place of its own: it erases
-nothing that was written for exact places.
+What stands is kept by `Standing`. This file adds what time brings: stages that open,
+end, or raise and are taken back; several threads; copies; and other records that are
+mounted here and go on being written.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ContextDecorator
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from staged_axes import _provenance
 from staged_axes._decisions import (
@@ -26,29 +24,50 @@ from staged_axes._decisions import (
     Default,
     Entries,
     Form,
-    Mounted,
     Rule,
     Stage,
     conflict,
 )
 from staged_axes._paths import Path
 from staged_axes._provenance import Source
-from staged_axes.errors import ConflictError, Problem
+from staged_axes._standing import Standing
 
-_UNSHARED = {"_lock", "_entries"}
-_orders = itertools.count()
-_owners = itertools.count()
-_active: ContextVar[tuple[Stage, ...]] = ContextVar("staged_axes_active", default=())
+_KEPT = ("form", "default", "source", "label", "owner")
+orders = itertools.count()
+owners = itertools.count()
+
+
+@frozen(eq=False)
+class _Run:
+    """One run through the body of a stage of a record."""
+
+    owner: int
+    stage: Stage
+
+
+@frozen
+class _Change:
+    """One thing that was written, and the runs inside which it was."""
+
+    runs: tuple[_Run, ...]
+    apply: Callable[[Standing], object]
+
+
+_active: ContextVar[tuple[_Run, ...]] = ContextVar("staged_axes_active", default=())
 
 
 class Record:
     """Decisions and rules of one builder, safe to write from several threads.
 
+    While a stage is open, all changes are kept: where its body raises, what stands is
+    worked out again from the others, as though this run had never been.
+
     Attributes:
-      default: The payload of a leaf for which nobody decides.
       form: Checks and prints payloads.
+      default: The payload of a leaf for which nobody decides.
       source: The line that made the record.
       label: What the default is called in messages.
+      owner: Tells the stages of this record from those of others.
     """
 
     def __init__(
@@ -58,11 +77,17 @@ class Record:
         self.default = default
         self.source = source
         self.label = label
-        self.owner = next(_owners)
-        self._places: dict[Path, dict[Stage, Decision]] = {}
-        self._above: Counter[Path] = Counter()
-        self._rules: dict[int, Rule] = {}
+        self.owner = next(owners)
+        self._begin(Standing())
+
+    def _begin(self, standing: Standing) -> None:
+        """Starts with what stands, and no stage open."""
+        self._standing = standing
+        self._before = standing
+        self._changes: list[_Change] = []
+        self._open = 0
         self._version = 0
+        self._mounts: list[Decision] | None = None
         self._entries: tuple[tuple[int, ...], Entries] | None = None
         self._lock = threading.RLock()
 
@@ -70,49 +95,65 @@ class Record:
     # the copy is never mistaken for one of the original when the two are merged.
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            kept = {k: v for k, v in vars(self).items() if k not in _UNSHARED}
-            return kept | {"_above": Counter(self._above)}
+        own = self.own()
+        kept = {name: getattr(self, name) for name in _KEPT}
+        return kept | {"decisions": own.decisions, "rules": own.rules}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._entries = None
-        self._lock = threading.RLock()
-        fresh: defaultdict[int, int] = defaultdict(lambda: next(_owners))
+        for name in _KEPT:
+            setattr(self, name, state[name])
+        fresh: defaultdict[int, int] = defaultdict(lambda: next(owners))
         self.owner = fresh[self.owner]
-        self._places = {
-            path: {
-                (new := evolve(stage, owner=fresh[stage.owner])): evolve(d, stage=new)
-                for stage, d in here.items()
-            }
-            for path, here in self._places.items()
-        }
-        self._rules = {
-            order: evolve(r, stage=evolve(r.stage, owner=fresh[r.stage.owner]))
-            for order, r in self._rules.items()
-        }
+        decisions, rules = (
+            [evolve(x, stage=evolve(x.stage, owner=fresh[x.stage.owner])) for x in kind]
+            for kind in (state["decisions"], state["rules"])
+        )
+        newest = max((x.order for x in [*decisions, *rules]), default=-1)
+        # What another process wrote counts as written before all that comes here.
+        while next(orders) <= newest:
+            pass
+        self._begin(Standing(decisions, rules))
 
     # Stages ---------------------------------------------------------------------
 
-    @contextmanager
-    def stage(self, name: str, *, override: bool = False) -> Iterator[None]:
+    def stage(self, name: str, *, override: bool = False) -> StageBlock:
         """Labels what is written inside; where the body raises, takes it back."""
-        stage = Stage(name, self.owner, override, [])
-        token = _active.set((*_active.get(), stage))
-        try:
-            yield
-        except BaseException:
-            self._roll_back(stage)
-            raise
-        finally:
-            _active.reset(token)
+        return StageBlock(self, Stage(name, self.owner, override))
 
     def current_stage(self) -> Stage:
         """The innermost open stage of this record, or the unnamed one."""
-        for stage in reversed(_active.get()):
-            if stage.owner == self.owner:
-                return stage
+        for run in reversed(_active.get()):
+            if run.owner == self.owner:
+                return run.stage
         return Stage(None, self.owner)
+
+    def open(self, stage: Stage) -> None:
+        """Opens a stage for the thread that asks."""
+        with self._lock:
+            if not self._open:
+                self._before = self._standing.copy()
+            self._open += 1
+        _active.set((*_active.get(), _Run(self.owner, stage)))
+
+    def close(self, stage: Stage, *, failed: bool) -> None:
+        """Closes a stage; takes back what was written in it if it failed."""
+        runs = _active.get()
+        this = next(
+            run
+            for run in reversed(runs)
+            if (run.owner, run.stage) == (self.owner, stage)
+        )
+        _active.set(tuple(run for run in runs if run is not this))
+        with self._lock:
+            if failed:
+                self._changes = [c for c in self._changes if this not in c.runs]
+                self._standing = self._before.copy()
+                for change in self._changes:
+                    change.apply(self._standing)
+                self._has_changed()
+            self._open -= 1
+            if not self._open:
+                self._changes = []
 
     # Writing --------------------------------------------------------------------
 
@@ -122,44 +163,34 @@ class Record:
         payload: Any,
         *,
         optional: bool = False,
-        source: Source | None = None,
     ) -> None:
         """Writes one decision for the place, by the open stage.
 
         Raises:
           ConflictError: Another stage decided the same place differently.
         """
-        by = self.current_stage()
         self.write(
             Decision(
                 path=path,
                 payload=payload,
-                stage=evolve(by, undo=None),
-                source=source or _provenance.caller(),
-                order=next(_orders),
+                stage=self.current_stage(),
+                source=_provenance.caller(),
+                order=next(orders),
                 optional=optional,
-            ),
-            by,
+            )
         )
 
-    def write(self, new: Decision, by: Stage | None = None) -> None:
-        """Writes a ready decision under the rule of who wins.
+    def write(self, new: Decision) -> None:
+        """Writes a ready decision.
 
-        Args:
-          new: The decision.
-          by: The open stage, which can take back all that happens here.
+        Raises:
+          ConflictError: Another stage decided the same place differently.
         """
-        by = by or new.stage
         with self._lock:
-            if not new.stage.override:
-                for old in self._places.get(new.path, {}).values():
-                    if old.stage != new.stage and old.payload != new.payload:
-                        raise conflict(old, new, self.form)
-            for path in list(self._at_and_below(new.path)):
-                for stage in list(self._places[path]):
-                    if stage == new.stage or new.stage.override:
-                        self._put(path, stage, None, by)
-            self._put(new.path, new.stage, new, by)
+            old = self._standing.rival(new)
+            if old is not None:
+                raise conflict(old, new, self.form)
+            self._change(partial(Standing.write, new=new))
 
     def forget(self, path: Path) -> list[Decision]:
         """Takes back what the open stage decided at and below the place.
@@ -167,17 +198,10 @@ class Record:
         Returns:
           The decisions that are gone: none where this stage had decided nothing.
         """
-        current = self.current_stage()
-        with self._lock:
-            gone = [
-                decision
-                for place in self._at_and_below(path)
-                for stage, decision in self._places[place].items()
-                if stage == current or current.override
-            ]
-            for decision in gone:
-                self._put(decision.path, decision.stage, None, current)
-            return gone
+        gone: list[Decision] = self._change(
+            partial(Standing.forget, path=path, by=self.current_stage())
+        )
+        return gone
 
     def add_rule(
         self,
@@ -188,109 +212,65 @@ class Record:
         under: Path = (),
     ) -> None:
         """Writes one rule, by the open stage."""
-        by = self.current_stage()
         self.write_rule(
             Rule(
                 pattern=pattern,
                 payload=payload,
-                stage=evolve(by, undo=None),
+                stage=self.current_stage(),
                 source=_provenance.caller(),
-                order=next(_orders),
+                order=next(orders),
                 optional=optional,
                 under=under,
-            ),
-            by,
+            )
         )
 
-    def write_rule(self, new: Rule, by: Stage | None = None) -> None:
+    def write_rule(self, new: Rule) -> None:
         """Writes a ready rule; the same pattern in the same stage is replaced."""
-        by = by or new.stage
+        self._change(partial(Standing.write_rule, new=new))
+
+    def restore(self, entry: Decision | Rule) -> None:
+        """Puts back an entry as it was: it replaces nothing and is no conflict."""
+        self._change(partial(Standing.restore, entry=entry))
+
+    def _change(self, apply: Callable[[Standing], Any]) -> Any:
+        """Makes one change; keeps it while a stage is open."""
         with self._lock:
-            for old in list(self._rules.values()):
-                if (old.stage, old.under) == (new.stage, new.under) and (
-                    old.pattern is new.pattern or old.pattern == new.pattern
-                ):
-                    self._put_rule(old.order, None, by)
-            self._put_rule(new.order, new, by)
+            result = apply(self._standing)
+            if self._open:
+                self._changes.append(_Change(_active.get(), apply))
+            self._has_changed()
+            return result
 
-    def _at_and_below(self, path: Path) -> Iterable[Path]:
-        """The recorded places at and below the path."""
-        if path in self._above:
-            return [p for p in self._places if p[: len(path)] == path]
-        return [path] if path in self._places else []
-
-    def _put(self, path: Path, stage: Stage, new: Decision | None, by: Stage) -> None:
-        """Sets or removes one decision; the open stage remembers what was there."""
-        here = self._places.setdefault(path, {})
-        old = here.pop(stage, None)
-        if new is not None:
-            here[stage] = new
-        if not here:
-            del self._places[path]
-        change = (new is not None) - (old is not None)
-        if change:
-            for depth in range(len(path)):
-                self._above[path[:depth]] += change
-                if not self._above[path[:depth]]:
-                    del self._above[path[:depth]]
-        self._changed(by, partial(self._put, path, stage, old))
-
-    def _put_rule(self, order: int, new: Rule | None, by: Stage) -> None:
-        """Sets or removes one rule; the open stage remembers what was there."""
-        old = self._rules.pop(order, None)
-        if new is not None:
-            self._rules[order] = new
-        self._changed(by, partial(self._put_rule, order, old))
-
-    def _changed(self, by: Stage, undo: Callable[[Stage], None]) -> None:
-        """Marks the record as new, and lets the stage remember how to go back."""
+    def _has_changed(self) -> None:
+        """Lets what was worked out from the old state be worked out again."""
         self._version += 1
-        self._entries = None
-        if by.undo is not None:
-            by.undo.append(undo)
-
-    def _roll_back(self, stage: Stage) -> None:
-        """Takes back, in reverse, what was written while the stage was open."""
-        silent = Stage(None, self.owner)
-        with self._lock:
-            for undo in reversed(stage.undo or []):
-                undo(silent)
+        self._mounts = None
 
     # Reading --------------------------------------------------------------------
 
     def stamp(self) -> tuple[int, ...]:
         """Changes whenever this record or a mounted one does; cheap."""
         with self._lock:
-            return (
-                self.owner,
-                self._version,
-                *(n for m in self._mounts() for n in m.payload.record.stamp()),
-            )
+            own = self.owner, self._version
+            mounts = self.mounts()
+        return (*own, *(n for m in mounts for n in m.payload.record.stamp()))
 
-    def _mounts(self) -> list[Decision]:
+    def mounts(self) -> list[Decision]:
         """The decisions at which another record counts."""
-        return [
-            decision
-            for here in self._places.values()
-            for decision in here.values()
-            if isinstance(decision.payload, Mounted)
-        ]
+        with self._lock:
+            if self._mounts is None:
+                decisions = self._standing.decisions()
+                self._mounts = [d for d in decisions if d.is_mount]
+            return self._mounts
 
     def own(self) -> Entries:
         """What was written to this very record, in the order of writing."""
+        default = Default(
+            path=(), payload=self.default, source=self.source, label=self.label
+        )
         with self._lock:
-            decisions = [d for here in self._places.values() for d in here.values()]
             return Entries(
-                tuple(sorted(decisions, key=lambda d: d.order)),
-                tuple(self._rules.values()),
-                (
-                    Default(
-                        path=(),
-                        payload=self.default,
-                        source=self.source,
-                        label=self.label,
-                    ),
-                ),
+                self._standing.decisions(), self._standing.rules(), (default,)
             )
 
     def entries(self) -> Entries:
@@ -303,42 +283,35 @@ class Record:
 
     def _gather(self) -> Entries:
         """The entries, worked out anew."""
-        own, mounts = self.own(), self._mounts()
+        own, mounts = self.own(), self.mounts()
         if not mounts:
             return own
-        decisions, rules, defaults = (
-            list(own.decisions),
-            list(own.rules),
-            list(own.defaults),
-        )
-        conflicts: list[Problem] = []
-        for mount in mounts:
-            inner = mount.payload.record.entries()
+        decisions, rules = [*own.decisions], [*own.rules]
+        defaults, conflicts = [*own.defaults], [*own.conflicts]
+        # Two stages may mount one record at one place: it counts once.
+        for mount in {(m.path, m.payload): m for m in mounts}.values():
+            inner, path = mount.payload.record.entries(), mount.path
             conflicts += inner.conflicts
+            defaults += [evolve(d, path=path + d.path) for d in inner.defaults]
             decisions += [
-                evolve(
-                    d, path=mount.path + d.path, optional=d.optional or mount.optional
-                )
+                evolve(d, path=path + d.path, optional=d.optional or mount.optional)
                 for d in inner.decisions
             ]
             rules += [
-                evolve(
-                    r,
-                    under=mount.path + r.under,
-                    optional=r.optional or mount.optional,
-                )
+                evolve(r, under=path + r.under, optional=r.optional or mount.optional)
                 for r in inner.rules
             ]
-            defaults += [evolve(d, path=mount.path + d.path) for d in inner.defaults]
-        both = Record(self.form, self.default, self.source)
-        for decision in sorted(decisions, key=lambda d: d.order):
-            try:
+        # A mount says where a record counts, and nothing against what is in it.
+        both = Standing()
+        for decision in _in_order(d for d in decisions if not d.is_mount):
+            old = both.rival(decision)
+            if old is None:
                 both.write(decision)
-            except ConflictError as e:
-                conflicts += e.problems
+            else:
+                conflicts += conflict(old, decision, self.form).problems
         return Entries(
-            both.own().decisions,
-            tuple(sorted(rules, key=lambda r: r.order)),
+            _in_order([*(d for d in decisions if d.is_mount), *both.decisions()]),
+            _in_order(rules),
             tuple(sorted(defaults, key=lambda d: len(d.path))),
             tuple(conflicts),
         )
@@ -346,5 +319,27 @@ class Record:
     def reaches(self, other: Record) -> bool:
         """Is `other` this record, or mounted somewhere in it?"""
         return other is self or any(
-            mount.payload.record.reaches(other) for mount in self._mounts()
+            mount.payload.record.reaches(other) for mount in self.mounts()
         )
+
+
+Written = TypeVar("Written", Decision, Rule)
+
+
+def _in_order(written: Iterable[Written]) -> tuple[Written, ...]:
+    """The same in the order of writing."""
+    return tuple(sorted(written, key=lambda x: x.order))
+
+
+@frozen
+class StageBlock(ContextDecorator):
+    """The block of a stage: for `with`, or a decorator; as often as one likes."""
+
+    _record: Record
+    _stage: Stage
+
+    def __enter__(self) -> None:
+        self._record.open(self._stage)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._record.close(self._stage, failed=kind is not None)

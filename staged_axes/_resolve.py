@@ -24,7 +24,6 @@ from staged_axes._decisions import (
     Default,
     Entries,
     Form,
-    Mounted,
     Rule,
     conflict,
 )
@@ -83,7 +82,7 @@ class _Work:
     payloads: list[Any]
     problems: list[Problem] = Factory(list)
     scopes: dict[Path, list[_Range]] = Factory(dict)
-    reached: set[int] = Factory(set)
+    reached: set[Path] = Factory(set)
     is_general: bool = True
 
 
@@ -114,7 +113,7 @@ def resolve(
     work.problems += [
         _misses.unmatched(decision, form, value, root)
         for decision in entries.decisions
-        if decision.order not in work.reached and not decision.optional
+        if decision.path not in work.reached and not decision.optional
     ]
     _apply_rules(work, entries.rules, value)
     _apply_defaults(work, entries.defaults)
@@ -151,14 +150,20 @@ def _plant(entries: Entries) -> _Place:
 
 
 def _descend(
-    work: _Work, active: list[tuple[_Place, int]], at: _Range, treedef: Any
+    work: _Work,
+    active: list[tuple[_Place, int]],
+    at: _Range,
+    treedef: Any,
+    above: tuple[Decision, ...] = (),
 ) -> None:
     """Applies what is decided at a node, then goes on to the children that matter.
 
     `active` holds the places that stand for this node, each with the number of slices
-    on its way: several, since `[-1]`, `[2]` and `[:]` may be one child.
+    on its way: several, since `[-1]`, `[2]` and `[:]` may be one child. `above` holds
+    what was decided for exact places above.
     """
-    winner = _winner(work, active)
+    rivals = _rivals(work, active, above)
+    winner = _winner(work, rivals)
     for place, _ in active:
         for scope in place.scopes:
             work.scopes.setdefault(scope, []).append(at)
@@ -166,6 +171,7 @@ def _descend(
         _fill(work, winner, at)
     if not any(place.below for place, _ in active):
         return
+    above = (*above, *(d for d, spans in rivals if spans == 0))
     below = _tree.children(at.node)
     chosen: dict[int, list[tuple[_Place, int]]] = {}
     for place, spans in active:
@@ -183,17 +189,37 @@ def _descend(
         if i in chosen:
             path = (*at.path, child.step)
             inner = _Range(child.value, path, start, stop)
-            _descend(work, chosen[i], inner, child_def)
+            _descend(work, chosen[i], inner, child_def, above)
         start = stop
 
 
-def _winner(work: _Work, active: list[tuple[_Place, int]]) -> Decision | None:
+def _rivals(
+    work: _Work, active: list[tuple[_Place, int]], above: tuple[Decision, ...]
+) -> list[tuple[Decision, int]]:
+    """The decisions for a node, each with its slices, that nothing above replaces.
+
+    The record has seen to places of one spelling; a slice, an index or a field of a
+    named tuple may be the same place in another.
+    """
+    here = [(d, spans) for place, spans in active for d in place.here]
+    work.reached.update(d.path for d, _ in here)
+    return [
+        (d, spans)
+        for d, spans in here
+        if not d.is_mount
+        and not any(
+            a.order > d.order and (a.stage == d.stage or a.stage.override)
+            for a in above
+        )
+    ]
+
+
+def _winner(work: _Work, rivals: list[tuple[Decision, int]]) -> Decision | None:
     """The decision that counts at a node, of all that were made for it."""
     best: Decision | None = None
-    fewest = min((spans for place, spans in active if place.here), default=0)
-    rivals = [d for place, spans in active if spans == fewest for d in place.here]
-    work.reached.update(d.order for place, _ in active for d in place.here)
-    for rival in sorted(rivals, key=lambda d: d.order):
+    fewest = min((spans for _, spans in rivals), default=0)
+    exact = [d for d, spans in rivals if spans == fewest]
+    for rival in sorted(exact, key=lambda d: d.order):
         if best is not None and _clash(best, rival):
             work.problems.extend(conflict(best, rival, work.form).problems)
         best = rival
@@ -210,8 +236,6 @@ def _clash(old: Decision | Rule, new: Decision | Rule) -> bool:
 def _fill(work: _Work, winner: Decision, at: _Range) -> None:
     """Writes a decision to all leaves below the node."""
     payload = winner.payload
-    if isinstance(payload, Mounted):
-        return
     if isinstance(payload, FromNode):
         work.is_general = False
         payload = _ask(work, winner, payload.fn, at.node, at.path)
@@ -257,6 +281,7 @@ def _ask(
 
 def _apply_rules(work: _Work, rules: Iterable[Rule], value: Any) -> None:
     """Decides the leaves that no path decided; names the rules that match nothing."""
+    is_open = [decider is None for decider in work.deciders]
     chosen: dict[int, Rule] = {}
     disagree: dict[Problem, None] = {}
     for rule in rules:
@@ -268,15 +293,14 @@ def _apply_rules(work: _Work, rules: Iterable[Rule], value: Any) -> None:
         }
         if not found and not rule.optional:
             work.problems.append(_misses.idle(rule, work.form, value))
-        for i in sorted(found):
+        for i in (i for i in sorted(found) if is_open[i]):
             old = chosen.get(i)
             if old is not None and _clash(old, rule):
                 disagree |= dict.fromkeys(_misses.disagreeing(old, rule, work.form))
             chosen[i] = rule
     work.problems.extend(disagree)
     for i, rule in chosen.items():
-        if work.deciders[i] is None:
-            work.deciders[i], work.payloads[i] = rule, rule.payload
+        work.deciders[i], work.payloads[i] = rule, rule.payload
 
 
 def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:

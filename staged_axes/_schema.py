@@ -82,6 +82,15 @@ def fields_of(cls: Any) -> Mapping[str, Field] | None:
     return types.MappingProxyType(fields) if fields else None
 
 
+def field_of_subclass(cls: Any, name: str) -> Field | None:
+    """The field of that name which a known subclass declares, if one does."""
+    for sub in type.__subclasses__(cls):
+        field = (fields_of(sub) or {}).get(name) or field_of_subclass(sub, name)
+        if field is not None:
+            return field
+    return None
+
+
 def item_type(annotation: Any, key: str | int | slice | None) -> Any:
     """What an item of an annotated container is annotated with.
 

@@ -30,7 +30,7 @@ import pytest
 import typing_extensions
 
 import schema_strings
-from staged_axes._schema import class_of, fields_of, item_type
+from staged_axes._schema import class_of, field_of_subclass, fields_of, item_type
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -564,3 +564,24 @@ def test_jaxtyping_annotations():
     assert list(types(State)) == ["x", "y"]
     assert fields_of(fields_of(State)["x"].type) is None
     assert item_type(fields_of(State)["y"].type, "a") is None
+
+
+def test_a_field_of_a_known_subclass_is_found_and_no_other():
+    """What a subclass of a subclass declares is found; what none declares is not."""
+
+    @dataclasses.dataclass
+    class Base:
+        q: int
+
+    @dataclasses.dataclass
+    class Middle(Base):
+        qd: int
+
+    @dataclasses.dataclass
+    class Deep(Middle):
+        qpos: int = dataclasses.field(metadata={"static": True})
+
+    assert not field_of_subclass(Base, "qd").static
+    assert field_of_subclass(Base, "qpos").static
+    assert field_of_subclass(Base, "mass") is None
+    assert Deep.__mro__[2] is Base

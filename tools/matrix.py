@@ -21,9 +21,12 @@ SETS = {
 }
 
 
-def pyenv_versions() -> Path:
-    """Where pyenv keeps its interpreters, whether it is active or not."""
-    return Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+def candidates(version: str) -> list[str]:
+    """Programs that may be that Python: on PATH, pyenv's, or beside this one."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    folders = (pyenv, Path(sys.base_prefix).parent)
+    found = [path for f in folders for path in f.glob(f"{version}.*/bin/python")]
+    return [*filter(None, [shutil.which(f"python{version}")]), *map(str, found)]
 
 
 def is_python(path: str, version: str) -> bool:
@@ -37,15 +40,9 @@ def is_python(path: str, version: str) -> bool:
 
 def find_python(versions: tuple[str, ...]) -> str | None:
     """The first interpreter there is, in the order of the versions."""
-    for version in versions:
-        places = [
-            shutil.which(f"python{version}"),
-            *map(str, pyenv_versions().glob(f"{version}.*/bin/python")),
-        ]
-        for place in filter(None, places):
-            if is_python(place, version):
-                return place
-    return None
+    return next(
+        (path for v in versions for path in candidates(v) if is_python(path, v)), None
+    )
 
 
 def run_tests(set_name: str, python: str) -> bool:

@@ -1,0 +1,110 @@
+"""The decisions and rules that stand in a record: who replaces whom.
+
+Within a stage, writing to a place is an assignment that replaces what this stage wrote
+at and below it. Across stages nothing is replaced (the nearest to a leaf will win when
+the record is resolved), unless the later stage may override. A slice is a place of its
+own: it erases nothing that was written for exact places.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from staged_axes._decisions import Decision, Rule, Stage
+from staged_axes._paths import Path
+
+
+class Standing:
+    """What stands now, by place and stage. Not made for several threads at once."""
+
+    def __init__(
+        self, decisions: Iterable[Decision] = (), rules: Iterable[Rule] = ()
+    ) -> None:
+        self._places: dict[Path, dict[Stage, Decision]] = {}
+        self._above: Counter[Path] = Counter()
+        self._rules = list(rules)
+        for decision in decisions:
+            self._put(decision)
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """All decisions, in the order of writing."""
+        every = (d for here in self._places.values() for d in here.values())
+        return tuple(sorted(every, key=lambda d: d.order))
+
+    def rules(self) -> tuple[Rule, ...]:
+        """All rules, in the order of writing."""
+        return tuple(self._rules)
+
+    def copy(self) -> Standing:
+        """The same, to go on from separately."""
+        return Standing(self.decisions(), self.rules())
+
+    def rival(self, new: Decision) -> Decision | None:
+        """Another stage's decision with which a new one is in conflict."""
+        rivals = (
+            old
+            for old in self._places.get(new.path, {}).values()
+            if old.stage != new.stage and old.payload != new.payload
+        )
+        return None if new.stage.override else next(rivals, None)
+
+    def write(self, new: Decision) -> None:
+        """Puts a decision in the place of those that it replaces."""
+        self.forget(new.path, new.stage)
+        self._put(new)
+
+    def forget(self, path: Path, by: Stage) -> list[Decision]:
+        """Removes what a stage may remove at and below a place.
+
+        Returns:
+          The decisions that are gone.
+        """
+        gone = [
+            decision
+            for place in self._at_and_below(path)
+            for stage, decision in self._places[place].items()
+            if stage == by or by.override
+        ]
+        for decision in gone:
+            self._remove(decision)
+        return gone
+
+    def write_rule(self, new: Rule) -> None:
+        """Puts a rule last; one of the same pattern and stage is replaced."""
+        self._rules = [
+            old
+            for old in self._rules
+            if (old.stage, old.under) != (new.stage, new.under)
+            or not (old.pattern is new.pattern or old.pattern == new.pattern)
+        ]
+        self._rules.append(new)
+
+    def restore(self, entry: Decision | Rule) -> None:
+        """Puts back an entry as it was."""
+        if isinstance(entry, Decision):
+            self._put(entry)
+        else:
+            self._rules.append(entry)
+
+    def _at_and_below(self, path: Path) -> list[Path]:
+        """The decided places at and below the path."""
+        if path in self._above:
+            return [p for p in self._places if p[: len(path)] == path]
+        return [path] if path in self._places else []
+
+    def _put(self, new: Decision) -> None:
+        """Adds a decision, and counts it at the places above its own."""
+        self._places.setdefault(new.path, {})[new.stage] = new
+        self._above.update(new.path[:depth] for depth in range(len(new.path)))
+
+    def _remove(self, old: Decision) -> None:
+        """Undoes `_put`."""
+        here = self._places[old.path]
+        del here[old.stage]
+        if not here:
+            del self._places[old.path]
+        for depth in range(len(old.path)):
+            self._above[old.path[:depth]] -= 1
+            if not self._above[old.path[:depth]]:
+                del self._above[old.path[:depth]]
