@@ -13,7 +13,9 @@ from staged_axes._bind import BoundAxes
 from staged_axes._builder import AxesBuilder, merge
 from staged_axes._by_text import at, record, rule
 from staged_axes._decisions import UNDECIDED
+from staged_axes._infer import infer
 from staged_axes._outputs import AUTO
+from staged_axes._randomization import randomization_fn
 from staged_axes._values import stack
 from staged_axes._vmap import vmap
 from staged_axes.errors import (
@@ -41,9 +43,11 @@ __all__ = [
     "StagedAxesError",
     "at",
     "from_node",
+    "infer",
     "merge",
     "optional",
     "per_leaf",
+    "randomization_fn",
     "record",
     "rule",
     "stack",

@@ -1,11 +1,11 @@
-"""Which children of a node a step means."""
+"""Which children of a node a step means, and which nodes a path."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from staged_axes._paths import Index, Name, Span, Step
-from staged_axes._tree import Child
+from staged_axes._paths import Index, Name, Path, Span, Step
+from staged_axes._tree import Child, children
 
 _ABSENT = object()
 
@@ -36,3 +36,17 @@ def match(node: Any, below: list[Child], step: Step) -> list[int]:
         held_by = [i for i, c in enumerate(below) if c.value is held]
         return held_by if len(held_by) == 1 or held is None else []
     return []
+
+
+def locate(path: Path, value: Any, treedef: Any) -> list[tuple[Any, range]]:
+    """The nodes at a path, each with the numbers of its leaves."""
+    found = [(value, treedef, 0)]
+    for step in path:
+        inner = []
+        for node, node_def, start in found:
+            below, defs = children(node), node_def.children()
+            for i in match(node, below, step):
+                before = sum(d.num_leaves for d in defs[:i])
+                inner.append((below[i].value, defs[i], start + before))
+        found = inner
+    return [(node, range(n, n + node_def.num_leaves)) for node, node_def, n in found]

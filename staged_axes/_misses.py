@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias
 
+from attrs import frozen
+
 from staged_axes import _tree
 from staged_axes._decisions import Decision, Default, Form, Rule, conflict
 from staged_axes._display import short
 from staged_axes._match import match
-from staged_axes._paths import Name, code, nearest
+from staged_axes._paths import Name, Path, code, nearest
 from staged_axes.errors import Problem
 
 Decider: TypeAlias = Decision | Rule | Default
@@ -46,43 +48,62 @@ def problem(
     )
 
 
-def unmatched(decision: Decision, form: Form, value: Any, root: str) -> Problem:
-    """What is there instead of the place that a decision names."""
+@frozen
+class Miss:
+    """What there is instead of a place.
+
+    Attributes:
+      kind: `"static"` or `"unknown"`.
+      there: What is there, in short.
+      better: The path that was meant most likely.
+    """
+
+    kind: str
+    there: str
+    better: Path | None
+
+
+def miss(path: Path, value: Any, root: str) -> Miss:
+    """Looks why a path leads nowhere."""
     node, depth = value, 0
-    for step in decision.path:
+    for step in path:
         below = _tree.children(node)
         found = match(node, below, step)
         if not found:
             break
         node, depth = below[found[0]].value, depth + 1
-    step, parent = decision.path[depth], code(decision.path[:depth], root)
+    step, parent = path[depth], code(path[:depth], root)
     below = _tree.children(node)
-    written = f"{code(decision.path)} = {form.text(decision.payload)}"
     static = _tree.statics(node, below) if below or _tree.is_node(node) else {}
     if isinstance(step, Name) and step.name in static:
-        return problem(
-            "static",
-            written,
-            decision,
-            there=f"{parent}.{step.name} is a static field of {type(node).__name__}",
-            axis=decision.payload,
-            fix=f"remove {code(decision.path)}: static data is no leaf and has no axis",
-        )
+        kind = type(node).__name__
+        return Miss("static", f"{parent}.{step.name} is a static field of {kind}", None)
     names = [c.step.name for c in below if isinstance(c.step, Name)]
     like = nearest(step.name, names) if isinstance(step, Name) else []
-    better = (*decision.path[:depth], *(Name(n) for n in like[:1]))
-    rest = decision.path[depth + 1 :]
-    fix = (
-        f"did you mean  {code((*better, *rest))} = {form.text(decision.payload)} ?"
-        if like
-        else "check the path, or say that it may be absent: "
-        f"{code(decision.path)} = sa.optional({form.text(decision.payload)})"
+    better = (*path[:depth], Name(like[0]), *path[depth + 1 :]) if like else None
+    return Miss(
+        "unknown", f"{parent} is {_inventory(node, below, static, like)}", better
     )
+
+
+def unmatched(decision: Decision, form: Form, value: Any, root: str) -> Problem:
+    """What is there instead of the place that a decision names."""
+    missed = miss(decision.path, value, root)
+    place, payload = code(decision.path), form.text(decision.payload)
+    if missed.kind == "static":
+        fix = f"remove {place}: static data is no leaf and has no axis"
+    elif missed.better:
+        fix = f"did you mean  {code(missed.better)} = {payload} ?"
+    else:
+        fix = (
+            "check the path, or say that it may be absent: "
+            f"{place} = sa.optional({payload})"
+        )
     return problem(
-        "unknown",
-        written,
+        missed.kind,
+        f"{place} = {payload}",
         decision,
-        there=f"{parent} is {_inventory(node, below, static, like)}",
+        there=missed.there,
         axis=decision.payload,
         fix=fix,
     )

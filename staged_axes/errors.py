@@ -214,6 +214,42 @@ SENTENCES = {
         "1 decision is another one for the batch than for one example.",
         "{n} decisions are other ones for the batch than for one example.",
     ),
+    "unlike": (
+        "template and batch differ in 1 leaf.",
+        "template and batch differ in {n} leaves.",
+    ),
+    "inserted": (
+        "1 leaf does not have one axis more than in the template.",
+        "{n} leaves do not have one axis more than in the template.",
+    ),
+    "ambiguous": (
+        "the shapes of 1 leaf allow more than one axis.",
+        "the shapes of {n} leaves allow more than one axis.",
+    ),
+    "several": (
+        "1 path names several places, and there is one array.",
+        "{n} paths name several places, each with one array.",
+    ),
+    "empty": (
+        "1 place is empty, so there is nothing to vary.",
+        "{n} places are empty, so there is nothing to vary.",
+    ),
+    "leaves": (
+        "1 place does not have the leaves of what is to vary it.",
+        "{n} places do not have the leaves of what is to vary them.",
+    ),
+    "twice": (
+        "1 leaf is varied twice.",
+        "{n} leaves are varied twice.",
+    ),
+    "dtype": (
+        "1 array has other numbers than the leaf that it varies.",
+        "{n} arrays have other numbers than the leaves that they vary.",
+    ),
+    "not-varied": (
+        "1 leaf is mapped, but was given no array.",
+        "{n} leaves are mapped, but were given no array.",
+    ),
 }
 
 
