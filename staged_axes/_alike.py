@@ -122,10 +122,10 @@ def _what(node: Any, below: list[_tree.Child], others: list[_tree.Child]) -> str
     names = [c.step.name for c in below if isinstance(c.step, Name) and c.is_named]
     known = {c.step.name for c in others if isinstance(c.step, Name)}
     if not names:
-        return f"a {type(node).__name__} of {len(below)}"
+        return f"{type(node).__name__} of {len(below)}"
     names.sort(key=lambda name: name in known)
     more = f", and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return f"a {type(node).__name__} with {', '.join(names[:NAMES])}{more}"
+    return f"{type(node).__name__} with {', '.join(names[:NAMES])}{more}"
 
 
 def _statics(
@@ -164,6 +164,9 @@ def are_same(a: Any, b: Any) -> bool:
     """
     if a is b or is_traced(a) or is_traced(b):
         return a is b
+    if _tree.is_vmappable(a) and type(a) is type(b):
+        (ours, one), (theirs, other) = jax.tree.flatten(a), jax.tree.flatten(b)
+        return bool(one == other) and all(map(are_same, ours, theirs))
     if not (_is_array(a) and _is_array(b)):
         return are_equal(a, b)
     a, b = _plain(a), _plain(b)

@@ -137,7 +137,8 @@ def _put(
         fault = _fault(leaves[i], ask, part)
         if fault:
             problems.append(fault)
-        leaves[i] = evolve(leaves[i], new=leaves[i].own if fault else part, ask=ask)
+        if _validate.is_array(part):
+            leaves[i] = evolve(leaves[i], new=part, ask=ask)
     return problems
 
 
@@ -184,7 +185,7 @@ def _left_out(leaves: list[_Leaf], resolved: Resolution) -> list[Problem]:
                     "like=..., the value of one example",
                 )
             )
-        elif leaf.new is not leaf.own and shape == _validate.shape_of(leaf.own):
+        elif shape == _validate.shape_of(leaf.own):
             problems.append(
                 problem(
                     "twice",
@@ -206,7 +207,7 @@ def _besides(known: list[Problem], others: tuple[Problem, ...]) -> list[Problem]
     """The problems that do not just follow from those that are known."""
     paths = {p.path for p in known}
     follow = {"nothing-mapped"} if known else set()
-    if any(p.kind == "not-varied" for p in known):
+    if any(p.kind in ("not-array", "not-varied") for p in known):
         follow.add("size")
     return [p for p in others if p.path not in paths and p.kind not in follow]
 
