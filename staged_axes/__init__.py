@@ -4,18 +4,25 @@ record   `AxesBuilder`      decisions, early, by several modules; no data needed
 resolve                     one decision for each leaf of a concrete value
 bind     `spec.bind(val)`   checked axes, and who decided each: `BoundAxes`
 run      `vmap`             the function over the flat leaves of its arguments
+         `batch`            ... and compiled, one program for each structure
+staged   `Pipeline`         all of it in named stages, with hooks around them
 """
 
 from importlib.metadata import version
 
 from staged_axes._axes import STATIC, from_node, optional, per_leaf
+from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
 from staged_axes._builder import AxesBuilder, merge
 from staged_axes._by_text import at, record, rule
 from staged_axes._decisions import UNDECIDED
+from staged_axes._events import StageEvent, StageHook, log_events
 from staged_axes._infer import infer
 from staged_axes._outputs import AUTO
+from staged_axes._pipeline import Pipeline
+from staged_axes._progress import progress
 from staged_axes._randomization import randomization_fn
+from staged_axes._stages import Staged
 from staged_axes._values import stack
 from staged_axes._vmap import vmap
 from staged_axes.errors import (
@@ -23,7 +30,9 @@ from staged_axes.errors import (
     BindError,
     ConflictError,
     MemberError,
+    PipelineError,
     Problem,
+    RecompileWarning,
     RecordError,
     StagedAxesError,
 )
@@ -34,19 +43,29 @@ __all__ = [
     "UNDECIDED",
     "AxesBuilder",
     "BatchError",
+    "BatchedFunction",
     "BindError",
     "BoundAxes",
     "ConflictError",
     "MemberError",
+    "Pipeline",
+    "PipelineError",
     "Problem",
+    "RecompileWarning",
     "RecordError",
+    "StageEvent",
+    "StageHook",
+    "Staged",
     "StagedAxesError",
     "at",
+    "batch",
     "from_node",
     "infer",
+    "log_events",
     "merge",
     "optional",
     "per_leaf",
+    "progress",
     "randomization_fn",
     "record",
     "rule",

@@ -5,7 +5,6 @@ Classes, names and static data are compared, leaves only where they are shared.
 
 from __future__ import annotations
 
-import enum
 from typing import Any
 
 import jax
@@ -14,14 +13,12 @@ import numpy as np
 from attrs import frozen
 
 from staged_axes import _tree
-from staged_axes._content import Key, Uncomparable, content
+from staged_axes._content import Key, Uncomparable, content, value_text
 from staged_axes._display import short
 from staged_axes._members import is_numpy
-from staged_axes._misses import NAMES, Decider, problem
+from staged_axes._misses import Decider, problem
 from staged_axes._paths import Name, Path, code
-from staged_axes.errors import Problem, clip
-
-PLAIN = (str, bytes, int, float, complex, bool, type(None))
+from staged_axes.errors import Problem, few
 
 
 @frozen
@@ -124,8 +121,7 @@ def _what(node: Any, below: list[_tree.Child], others: list[_tree.Child]) -> str
     if not names:
         return f"{type(node).__name__} of {len(below)}"
     names.sort(key=lambda name: name in known)
-    more = f", and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return f"{type(node).__name__} with {', '.join(names[:NAMES])}{more}"
+    return f"{type(node).__name__} with {few(names)}"
 
 
 def _statics(
@@ -141,7 +137,7 @@ def _statics(
     for field in {**a, **b}:
         if field in a and field in b and are_equal(a[field], b[field]):
             continue
-        one, two = (text(x[field]) if field in x else "absent" for x in (a, b))
+        one, two = (value_text(x[field]) if field in x else "absent" for x in (a, b))
         found.append(
             problem(
                 "static-differs",
@@ -165,8 +161,9 @@ def are_same(a: Any, b: Any) -> bool:
     if a is b or is_traced(a) or is_traced(b):
         return a is b
     if _tree.is_vmappable(a) and type(a) is type(b):
-        (ours, one), (theirs, other) = jax.tree.flatten(a), jax.tree.flatten(b)
-        return bool(one == other) and all(map(are_same, ours, theirs))
+        return are_equal(jax.tree.structure(a), jax.tree.structure(b)) and all(
+            map(are_same, jax.tree.leaves(a), jax.tree.leaves(b))
+        )
     if not (_is_array(a) and _is_array(b)):
         return are_equal(a, b)
     a, b = _plain(a), _plain(b)
@@ -179,7 +176,7 @@ def shared_differs(
     path: Path, decider: Decider, x: Any, model: Any, name: str, model_name: str
 ) -> Problem:
     """The problem of a shared leaf that is not the same in two values."""
-    here, there = text(x), text(model)
+    here, there = value_text(x), value_text(model)
     differs = (
         f"{there} in {model_name}" if here != there else f"differs from {model_name}"
     )
@@ -191,7 +188,7 @@ def shared_differs(
         decider,
         there=f"{here} in {name}",
         asked=f"shared, but {differs}",
-        fix=f"{code(path)} = 0  maps it",
+        fix=f"to map it:  {code(path)} = 0",
     )
 
 
@@ -202,12 +199,11 @@ def is_traced(x: Any) -> bool:
 
 def _is_array(x: Any) -> bool:
     """Is it an array or a number, with data in it?"""
-    return isinstance(x, jax.Array) or is_numpy(x) or hasattr(x, "__jax_array__")
+    return isinstance(x, jax.Array) or is_numpy(x)
 
 
 def _plain(x: Any) -> Any:
     """The data as a NumPy array; of a typed key, what is below it."""
-    x = x if is_numpy(x) else jnp.asarray(x)
     if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         x = jax.random.key_data(x)
     return np.asarray(x)
@@ -226,13 +222,3 @@ def are_equal(x: Any, y: Any) -> bool:
         return content(x)[0] == content(y)[0]
     except Uncomparable:
         return False
-
-
-def text(x: Any) -> str:
-    """A plain value as code, anything else in short, without the user's `repr`."""
-    if isinstance(x, enum.Enum):
-        return clip(f"{type(x).__name__}.{x.name}", 40)
-    is_plain = type(x) in PLAIN or (
-        type(x) is tuple and all(type(item) in PLAIN for item in x)
-    )
-    return clip(repr(x), 40) if is_plain else short(x)

@@ -7,16 +7,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from staged_axes import _tree
 from staged_axes._axes import AXES, STATIC, PerLeaf
 from staged_axes._decisions import UNDECIDED, Entries
+from staged_axes._display import short
 from staged_axes._paths import Name, Path, code, nearest
 from staged_axes._placeholders import Placeholder, Places, decide, walk
 from staged_axes._provenance import Source
 from staged_axes._record import Record
-from staged_axes.errors import BindError, Problem, RecordError, error
+from staged_axes.errors import (
+    BindError,
+    Problem,
+    RecordError,
+    count,
+    error,
+    few,
+    with_article,
+)
 
 
 @runtime_checkable
@@ -29,9 +38,15 @@ class Says(Protocol):
 
 @frozen
 class Argument:
-    """One argument of a call: what it is called in messages, and who says its axes."""
+    """One argument of a call, and who says its axes.
+
+    Attributes:
+      name: What it is called in messages.
+      place: What its entry in `in_axes` is called there.
+    """
 
     name: str
+    place: str
     value: Any
     says: Says
 
@@ -46,12 +61,15 @@ class InAxes:
       entries: For `"name"` by parameter name, else by position.
       keyword: Who says the axes of arguments that nothing names: mapped on axis 0.
       signature: That of the mapped function, where Python can tell.
+      static: The names of parameters that are kept as they are, whoever says what.
+        They need no entry.
     """
 
     form: str
     entries: Mapping[Any, Says]
     keyword: Says
     signature: inspect.Signature | None
+    static: frozenset[str] = frozenset()
 
     def place(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Argument]:
         """The arguments in flatten order, each with who says its axes.
@@ -61,17 +79,28 @@ class InAxes:
         """
         names = self._names(len(args))
         says = self._says(names, args, kwargs)
-        return [
-            *(Argument(n, x, s) for n, x, s in zip(names, args, says, strict=True)),
+        arguments = [
+            *(
+                Argument(name, f"in_axes[{i}]", args[i], says[i])
+                for i, name in enumerate(names)
+            ),
             *(
                 Argument(
                     name,
+                    f"in_axes[{name!r}]",
                     kwargs[name],
                     self.entries.get(name, self.keyword),
                 )
                 for name in sorted(kwargs)
             ),
         ]
+        return [
+            evolve(a, says=_KEPT) if a.name in self.static else a for a in arguments
+        ]
+
+    def everyone(self) -> list[Says]:
+        """All that say something of the axes of arguments."""
+        return [*self.entries.values(), self.keyword]
 
     def _names(self, count: int) -> list[str]:
         """What the positional arguments are called."""
@@ -86,18 +115,22 @@ class InAxes:
         self, names: list[str], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> list[Says]:
         """Who says the axes of each positional argument."""
-        match self.form:
-            case "every":
-                return [self.entries[0]] * len(args)
-            case "name":
-                return [
-                    self.entries.get(name.split("[")[0], self.keyword) for name in names
-                ]
-            case "only" if len(args) == 1:
-                return [self.entries[0]]
-        if len(args) != len(self.entries):
+        if self.form == "every":
+            return [self.entries[0]] * len(args)
+        if self.form == "name":
+            return [
+                self.entries.get(name.split("[")[0], self.keyword) for name in names
+            ]
+        rest = [name for name in names if name not in self.static]
+        if len(rest) == len(self.entries):
+            entries = iter(self.entries.values())
+            return [_KEPT if name in self.static else next(entries) for name in names]
+        if len(names) != len(self.entries):
             raise _count_differs(self, names, kwargs)
-        return [self.entries[i] for i in range(len(args))]
+        return list(self.entries.values())
+
+
+_KEPT = Record(AXES, STATIC, Source("", 0), "static_argnames")
 
 
 def in_axes_of(in_axes: Any, fn: Callable[..., Any], source: Source) -> InAxes:
@@ -110,7 +143,7 @@ def in_axes_of(in_axes: Any, fn: Callable[..., Any], source: Source) -> InAxes:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):
         signature = None
-    keyword = Record(AXES, 0, source, "keyword arguments")
+    keyword = Record(AXES, 0, source, "keyword arguments", name="")
     if isinstance(in_axes, Mapping):
         _check_names(in_axes, signature)
         entries: dict[Any, Says] = {
@@ -129,12 +162,12 @@ def in_axes_of(in_axes: Any, fn: Callable[..., Any], source: Source) -> InAxes:
     if not (is_axis(in_axes) or callable(in_axes)):
         raise error(
             RecordError,
-            f"in_axes is an axis, a tuple with an entry for each argument, a dict by "
-            f"parameter name, or a builder, not a {type(in_axes).__name__}.",
+            "in_axes is an axis, a tuple with an entry for each argument, a dict by "
+            f"parameter name, or a builder, not {with_article(short(in_axes))}.",
             Problem(kind="argument", path="in_axes", there=type(in_axes).__name__),
             fixes=["for the axes tree of the only argument:  in_axes=(axes,)"],
         )
-    every = says(in_axes, "in_axes", source)
+    every = says(in_axes, "in_axes", source, name="")
     return InAxes("every", {0: every}, keyword, signature)
 
 
@@ -143,8 +176,16 @@ def is_axis(x: Any) -> bool:
     return x is None or x is STATIC or isinstance(x, int | np.integer | float)
 
 
-def says(entry: Any, label: str, source: Source) -> Says:
-    """Who says the axes of one argument: a record for whatever the user gave."""
+def says(entry: Any, label: str, source: Source, *, name: str | None = None) -> Says:
+    """Who says the axes of one argument: a record for whatever the user gave.
+
+    Args:
+      entry: What the user gave.
+      label: What it is called in messages.
+      source: The line that gave it.
+      name: What it is called in code; the label unless it is given.
+    """
+    name = label if name is None else name
     if isinstance(entry, Placeholder):
         raise error(
             RecordError,
@@ -157,20 +198,21 @@ def says(entry: Any, label: str, source: Source) -> Says:
     if isinstance(entry, Says) and not isinstance(entry, type):
         return entry
     if is_axis(entry):
-        return Record(AXES, AXES.check(entry, label), source, f"{label}={entry!r}")
+        axis = AXES.check(entry, label)
+        return Record(AXES, axis, source, f"{label}={entry!r}", name)
     if callable(entry) and not _tree.is_node(entry):
-        return Record(AXES, PerLeaf(entry), source, label)
-    return record_of_tree(entry, label, source)
+        return Record(AXES, PerLeaf(entry), source, label, name)
+    return record_of_tree(entry, label, source, name)
 
 
-def record_of_tree(tree: Any, label: str, source: Source) -> Record:
+def record_of_tree(tree: Any, label: str, source: Source, name: str = "spec") -> Record:
     """The record of an ordinary axes tree; its static data is not read.
 
     A leaf that the tree does not reach is undecided, which is an error when a value is
     bound, as it is for `jax.vmap`.
     """
     _tree.flatten(tree)
-    record = Record(AXES, UNDECIDED, source, label)
+    record = Record(AXES, UNDECIDED, source, label, name)
     root = Places(record, (), None)
     for path, entry in _entries(tree, ()):
         is_fn = callable(entry) and not isinstance(entry, Places | PerLeaf)
@@ -244,13 +286,14 @@ def _check_names(in_axes: Mapping[Any, Any], signature: Any) -> None:
     like = nearest(str(unknown[0]), parameters)
     raise error(
         RecordError,
-        "in_axes is a dict, so its keys are parameter names; "
-        f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} none.",
+        "in_axes is a dict, so its keys are parameter names, and "
+        f"{len(unknown)} {'is' if len(unknown) == 1 else 'are'} not: "
+        f"{few(list(map(repr, unknown)))}.",
         *(
             Problem(
                 kind="argument",
                 path=f"in_axes[{name!r}]",
-                there=f"the parameters are {', '.join(parameters)}",
+                there=f"the parameters are {few(list(parameters))}",
             )
             for name in unknown
         ),
@@ -266,9 +309,12 @@ def _count_differs(
 ) -> BindError:
     """The error for a wrong number of entries, with the arguments by name."""
     wanted, given = len(axes.entries), len(names)
-    entries = "1 entry" if wanted == 1 else f"{wanted} entries"
-    arguments = (
-        "1 positional argument" if given == 1 else f"{given} positional arguments"
+    entries = count(wanted, "entry", "entries")
+    arguments = count(given, "positional argument")
+    said = (
+        f"in_axes is one builder, for the only argument, and there are {given}"
+        if axes.form == "only"
+        else f"in_axes has {entries} for {arguments}"
     )
     known = [*names, *list(_positional(axes.signature))[given:]]
     rows = [
@@ -288,8 +334,7 @@ def _count_differs(
     fix = ", ".join([entry, *["0"] * (given - 1)]) + ("," if given == 1 else "")
     return error(
         BindError,
-        f"in_axes has {entries} for {arguments}"
-        + (f": {', '.join(names)}." if names else "."),
+        said + (f": {few(names)}." if names else "."),
         *rows,
         fixes=[f"in_axes=({fix}), or by name: in_axes={{{known[0]!r}: {entry}, ...}}"]
         if known

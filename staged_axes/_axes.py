@@ -11,7 +11,8 @@ import numpy as np
 from attrs import frozen
 
 from staged_axes._decisions import UNDECIDED, Mounted
-from staged_axes.errors import Problem, RecordError, error
+from staged_axes._display import short
+from staged_axes.errors import Problem, RecordError, error, with_article
 
 
 class Static(enum.Enum):
@@ -97,7 +98,7 @@ def optional(axis: Any) -> Optional:
       >>> spec.bind({"x": np.ones(3)}).leaf_axes
       (0,)
     """
-    return Optional(axis)
+    return axis if isinstance(axis, Optional) else Optional(axis)
 
 
 def _callable(fn: Any, name: str) -> Any:
@@ -106,8 +107,8 @@ def _callable(fn: Any, name: str) -> Any:
         return fn
     raise error(
         RecordError,
-        f"{name} takes a function, not a {type(fn).__name__}.",
-        Problem(kind="payload", path=f"sa.{name}(...)", there=type(fn).__name__),
+        f"{name} takes a function, not {with_article(short(fn))}.",
+        Problem(kind="payload", path=f"sa.{name}(...)", there=short(fn)),
         fixes=[f"sa.{name}(lambda x: 0 if ... else None)"],
     )
 
@@ -121,8 +122,13 @@ class AxisForm:
         {"per_leaf": PerLeaf, "from_node": FromNode}
     )
 
-    def check(self, payload: Any, place: str) -> Any:
+    def check(self, payload: Any, place: str, target: str = "") -> Any:
         """The axis as a plain int, None, or one of the late forms.
+
+        Args:
+          payload: What the user gave.
+          place: For what it was given, as code.
+          target: What it can be assigned to, as code; the place unless it is given.
 
         Raises:
           RecordError: It is no axis. Bools, floats, arrays and tuples are none.
@@ -135,10 +141,10 @@ class AxisForm:
             return int(payload)
         raise error(
             RecordError,
-            f"an axis is an int or None, and {place} was given a "
-            f"{type(payload).__name__}.",
-            Problem(kind="payload", path=place, there=type(payload).__name__),
-            fixes=[_better(payload, place)],
+            f"an axis is an int or None, and {place} was given "
+            f"{with_article(short(payload))}.",
+            Problem(kind="payload", path=place, there=short(payload)),
+            fixes=[_better(payload, target or place)],
         )
 
     def text(self, payload: Any) -> str:
@@ -156,7 +162,7 @@ def _better(payload: Any, place: str) -> str:
     """What somebody who wrote `payload` most likely wants."""
     if payload is UNDECIDED:
         return f"to take a decision back:  del {place}"
-    if isinstance(payload, bool):
+    if isinstance(payload, bool | np.bool_):
         return f"{place} = 0 for mapped, {place} = None for shared"
     if isinstance(payload, tuple | list):
         return (
@@ -165,6 +171,6 @@ def _better(payload: Any, place: str) -> str:
         )
     if isinstance(payload, dict):
         return f"{place} = sa.AxesBuilder.from_tree({{...}})"
-    if callable(payload):
+    if callable(payload) and not isinstance(payload, type):
         return f"{place} = sa.per_leaf(fn) decides from each leaf"
     return f"{place} = 0, or None for shared"

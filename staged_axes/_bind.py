@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,13 +12,16 @@ from attrs import field, frozen
 from staged_axes import _tree, _values
 from staged_axes import _vmap as mapping
 from staged_axes._axes import STATIC
+from staged_axes._batch import BatchedFunction, batch
 from staged_axes._collapse import Row, collapse
 from staged_axes._decisions import Entries
-from staged_axes._display import Table, short
+from staged_axes._display import Table
 from staged_axes._fit import fit
-from staged_axes._misses import Decider
+from staged_axes._leaves import Kinds
+from staged_axes._news import Bound
 from staged_axes._record import Record
-from staged_axes.errors import BindError, Problem, error
+from staged_axes._resolve import Resolution
+from staged_axes.errors import BindError, Problem, count, error
 
 
 @frozen(kw_only=True, repr=False)
@@ -37,9 +41,8 @@ class BoundAxes:
     batch_size: int | None
     treedef: Any = field(eq=False)
     _entries: Entries = field(eq=False)
-    _payloads: tuple[Any, ...] = field(eq=False)
-    _deciders: tuple[Decider, ...] = field(eq=False)
-    _kinds: tuple[Any, ...] = field(eq=False)
+    _resolution: Resolution = field(eq=False)
+    _kinds: Kinds = field(eq=False)
     _keys: tuple[Any, ...] = field(eq=False)
 
     def entries(self) -> Entries:
@@ -115,6 +118,31 @@ class BoundAxes:
         if not any(axis is not None for axis in self.leaf_axes):
             options.setdefault("axis_size", self.batch_size)
         return mapping.vmap(fn, in_axes=self, out_axes=out_axes, **options)
+
+    def batch(
+        self, fn: Callable[..., Any], out_axes: Any = 0, **options: Any
+    ) -> BatchedFunction:
+        """Maps and compiles a function of one argument as `sa.batch` does.
+
+        Args:
+          fn: The function of one example.
+          out_axes: As in `sa.batch`.
+          **options: The other options of `sa.batch`.
+
+        Returns:
+          The function over batches. It takes every value that the record fits.
+
+        Example:
+          >>> import jax.numpy as jnp, staged_axes as sa
+          >>> value = {"a": jnp.arange(3.0), "b": jnp.ones(2)}
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> spec.b = None
+          >>> spec.bind(value).batch(lambda v: v["a"] + v["b"].sum())(value)
+          Array([2., 3., 4.], dtype=float32)
+        """
+        if not any(axis is not None for axis in self.leaf_axes):
+            options.setdefault("axis_size", self.batch_size)
+        return batch(fn, in_axes=self, out_axes=out_axes, **options)
 
     def take(self, batched: Any, k: Any) -> Any:
         """Example k of a batch.
@@ -233,26 +261,27 @@ class BoundAxes:
     def table(self) -> Table:
         """Path, array, axis, size, who decided; agreeing subtrees are one row."""
         rows = []
-        for keys, kind, payload, axis, decider in zip(
-            self._keys,
-            self._kinds,
-            self._payloads,
-            self.leaf_axes,
-            self._deciders,
-            strict=True,
+        for i, (keys, payload, axis, decider) in enumerate(
+            zip(
+                self._keys,
+                self._resolution.payloads,
+                self.leaf_axes,
+                self._resolution.deciders,
+                strict=True,
+            )
         ):
             how = "static" if payload is STATIC else "-" if axis is None else str(axis)
             size = "" if axis is None else str(self.batch_size)
             path = ("value", *(str(_tree.step_of(key)) for key in keys))
-            there = kind if isinstance(kind, str) else short(kind)
-            rows.append(Row(path, (there, how, size, str(decider))))
+            cells = (self._kinds.text(i), how, size, str(decider))
+            rows.append(Row(path, cells))
         few = collapse(
             rows, decision=(1, 2, 3), notable=lambda row: row.cells[1] != "-"
         )
         mapped = sum(axis is not None for axis in self.leaf_axes)
         n = len(self.leaf_axes)
         return Table(
-            f"{n} {'leaf' if n == 1 else 'leaves'}, {mapped} mapped, "
+            f"{count(n, 'leaf', 'leaves')}, {mapped} mapped, "
             f"batch size {self.batch_size}",
             ("path", "array", "axis", "size", "decided by"),
             tuple(("".join(row.path), *row.cells) for row in few),
@@ -287,15 +316,17 @@ def bind(
     Raises:
       BindError: They do not fit; with every reason.
     """
+    begun = time.perf_counter()
     entries = record.entries()
     fitted = fit(entries, value, like=like, axis_size=axis_size)
-    return BoundAxes(
+    bound = BoundAxes(
         leaf_axes=fitted.axes,
         batch_size=fitted.batch_size,
         treedef=fitted.treedef,
         entries=entries,
-        payloads=fitted.resolution.payloads,
-        deciders=fitted.resolution.deciders,
-        kinds=tuple(map(_tree.abstract, fitted.leaves)),
-        keys=fitted.resolution.keys,
+        resolution=fitted.resolution,
+        kinds=fitted.kinds,
+        keys=fitted.keys,
     )
+    record.listeners.tell(Bound(axes=bound, seconds=time.perf_counter() - begun))
+    return bound

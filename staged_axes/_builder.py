@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from staged_axes import _bind, _json_dump, _json_load, _provenance
 from staged_axes._arguments import record_of_tree
 from staged_axes._axes import AXES
+from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
-from staged_axes._decisions import UNDECIDED, Decision, Rule
-from staged_axes._display import Table
+from staged_axes._decisions import UNDECIDED, Decision, Rule, Stage
+from staged_axes._display import Table, short
+from staged_axes._news import Bound, Guarded
 from staged_axes._placeholders import Places
-from staged_axes._record import Record, StageBlock
+from staged_axes._record import Record, in_order
+from staged_axes._staging import StageBlock
 from staged_axes._vary import vary
-from staged_axes.errors import ConflictError, Problem, RecordError, error
+from staged_axes.errors import (
+    ConflictError,
+    Problem,
+    RecordError,
+    count,
+    error,
+    with_article,
+)
 
 
 class AxesBuilder(Places):
@@ -95,18 +105,27 @@ class AxesBuilder(Places):
         """Labels the decisions inside; a context manager and a decorator.
 
         Where the body raises, its decisions are taken back, and those of the stages
-        inside it.
+        inside it; what it wrote to other builders stays. As a decorator it takes
+        `async` functions too.
 
         Args:
           name: What the stage is called in tables and messages.
           override: Let this stage decide differently from earlier ones; it then also
             replaces what they wrote below.
 
+        Raises:
+          RecordError: There is no name; or what is decorated is no function, or a
+            generator.
+
         Example:
           >>> import staged_axes as sa
           >>> spec = sa.AxesBuilder(default=None)
           >>> with spec.stage("sysid"):
           ...     spec.world.mass = 0
+          >>> @spec.stage("control")
+          ... def tune():
+          ...     spec.gain = 0
+          >>> tune()
         """
         if not isinstance(name, str) or not name:
             raise error(
@@ -115,9 +134,10 @@ class AxesBuilder(Places):
                 Problem(
                     kind="stage", path="spec.stage(...)", there=type(name).__name__
                 ),
-                fixes=['with spec.stage("sysid"): ...'],
+                fixes=['with spec.stage("sysid"): ...  or  @spec.stage("sysid")'],
             )
-        return self.__record__.stage(name, override=override)
+        record = self.__record__
+        return StageBlock(record, Stage(name, record.owner, override))
 
     def bind(
         self, value: Any, *, like: Any = None, axis_size: int | None = None
@@ -189,6 +209,57 @@ class AxesBuilder(Places):
         stage = self.__record__.current_stage()
         return vary(self, value, arrays, like, stage, _provenance.caller())
 
+    def batch(
+        self, fn: Callable[..., Any], out_axes: Any = 0, **options: Any
+    ) -> BatchedFunction:
+        """Maps and compiles a function of one argument as `sa.batch` does.
+
+        Args:
+          fn: The function of one example.
+          out_axes: As in `sa.batch`.
+          **options: The other options of `sa.batch`.
+
+        Returns:
+          The function over batches. What is recorded later counts from the next call.
+
+        Example:
+          >>> import jax.numpy as jnp, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> spec.b = None
+          >>> fast = spec.batch(lambda v: v["a"] + v["b"].sum())
+          >>> fast({"a": jnp.arange(3.0), "b": jnp.ones(2)})
+          Array([2., 3., 4.], dtype=float32)
+        """
+        return batch(fn, in_axes=self, out_axes=out_axes, **options)
+
+    def on_bind(self, callback: Callable[[BoundAxes], object]) -> Callable[[], None]:
+        """Calls back with the axes, each time `bind` has fitted the record to a value.
+
+        For programs that are no `Pipeline`. An error of the callback does no harm: the
+        first one becomes a warning. Copies of the builder do not call it.
+
+        Args:
+          callback: Called with the `BoundAxes`, in the thread that binds.
+
+        Returns:
+          A function that ends it.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> stop = spec.on_bind(lambda bound: print(bound.batch_size))
+          >>> bound = spec.bind(np.ones(3))
+          3
+          >>> stop()
+        """
+        guarded = Guarded(callback)
+
+        def listener(news: Any) -> None:
+            if isinstance(news, Bound):
+                guarded(news.axes)
+
+        return self.__record__.listeners.add(listener)
+
     def to_json(self) -> str:
         """The record as text: decisions and rules, who decided and where.
 
@@ -203,7 +274,7 @@ class AxesBuilder(Places):
           >>> spec = sa.AxesBuilder(default=0)
           >>> spec.wheel.drag = None
           >>> sa.AxesBuilder.from_json(spec.to_json())
-          <AxesBuilder: 1 decisions, 0 rules, default 0>
+          <AxesBuilder: 1 decision, 0 rules, default 0>
         """
         return _json_dump.dump(self.__record__, self.__type__)
 
@@ -229,7 +300,7 @@ class AxesBuilder(Places):
           ...   "rules": [{"glob": "**/bias", "axis": null}]
           ... }''')
           >>> spec
-          <AxesBuilder: 1 decisions, 1 rules, default 0>
+          <AxesBuilder: 1 decision, 1 rule, default 0>
         """
         return _rebuild(*_json_load.load(text, AXES))
 
@@ -260,10 +331,9 @@ class AxesBuilder(Places):
     def __repr__(self) -> str:
         entries = self.__record__.entries()
         default = self.__record__.form.text(self.__record__.default)
-        return (
-            f"<AxesBuilder: {len(entries.decisions)} decisions, "
-            f"{len(entries.rules)} rules, default {default}>"
-        )
+        decisions = count(len(entries.decisions), "decision")
+        rules = count(len(entries.rules), "rule")
+        return f"<AxesBuilder: {decisions}, {rules}, default {default}>"
 
     def __rich__(self) -> Any:
         return self.table().__rich__()
@@ -288,8 +358,11 @@ def _rebuild(record: Record, type_: Any) -> AxesBuilder:
 def merge(*builders: AxesBuilder) -> AxesBuilder:
     """A new builder with the records of all, under the rule for conflicts.
 
+    What counts as later is what was written later, in whatever order they are given.
+
     Raises:
       ConflictError: Two of them decide one place, or the default, differently.
+      RecordError: One of them is no builder.
 
     Example:
       >>> import staged_axes as sa
@@ -299,19 +372,29 @@ def merge(*builders: AxesBuilder) -> AxesBuilder:
       >>> sa.merge(a, b)
       <AxesBuilder: 2 decisions, 0 rules, default None>
     """
+    for builder in builders:
+        if not isinstance(builder, AxesBuilder):
+            raise error(
+                RecordError,
+                f"merge takes builders, not {with_article(short(builder))}.",
+                Problem(kind="argument", path="sa.merge(...)", there=short(builder)),
+                fixes=["sa.merge(spec, other)"],
+            )
     records = [b.__record__ for b in builders]
     merged = Record(AXES, UNDECIDED, _provenance.caller())
     for record in records:
         if record.default is not UNDECIDED:
             if merged.default not in (UNDECIDED, record.default):
                 raise _defaults_differ(records)
-            merged.default = record.default
-        own = record.own()
-        for decision in own.decisions:
-            merged.write(decision)
-        for rule in own.rules:
-            merged.write_rule(rule)
-    return _rebuild(merged, builders[0].__type__ if len(builders) == 1 else None)
+            merged.default, merged.source = record.default, record.source
+    own = [record.own() for record in records]
+    for decision in in_order(d for entries in own for d in entries.decisions):
+        merged.write(decision)
+    for rule in in_order(r for entries in own for r in entries.rules):
+        merged.write_rule(rule)
+    types = [b.__type__ for b in builders]
+    is_one = bool(types) and all(type_ == types[0] for type_ in types)
+    return _rebuild(merged, types[0] if is_one else None)
 
 
 def _defaults_differ(records: list[Record]) -> ConflictError:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from staged_axes._axes import Optional
+from staged_axes._decisions import pattern_text
+from staged_axes._display import short
 from staged_axes._paths import code, parse
 from staged_axes._placeholders import Placeholder, Places, decide, walk
-from staged_axes.errors import Problem, RecordError, error
+from staged_axes.errors import Problem, RecordError, error, with_article
 
 
 def at(spec: Places, path: str) -> Placeholder:
@@ -27,7 +29,7 @@ def at(spec: Places, path: str) -> Placeholder:
       >>> sa.at(spec, "bind").x
       <place spec.bind.x>
     """
-    return walk(spec, parse(path))
+    return walk(_builder(spec), parse(path))
 
 
 def record(spec: Places, path: str, axis: Any) -> None:
@@ -50,7 +52,7 @@ def record(spec: Places, path: str, axis: Any) -> None:
       >>> spec.bind({"wheel": {"drag": np.ones(2), "radius": np.ones(3)}}).leaf_axes
       (None, 0)
     """
-    decide(walk(spec, parse(path)), axis)
+    decide(walk(_builder(spec), parse(path)), axis)
 
 
 def rule(spec: Places, pattern: Any, axis: Any) -> None:
@@ -85,9 +87,10 @@ def rule(spec: Places, pattern: Any, axis: Any) -> None:
       The filters are those of
       https://flax.readthedocs.io/en/latest/guides/filters_guide.html
     """
+    spec = _builder(spec)
     optional = isinstance(axis, Optional)
     payload = axis.payload if isinstance(axis, Optional) else axis
-    place = f"sa.rule({code(spec.__path__)}, {pattern!r:.60})"
+    place = f"sa.rule({code(spec.__path__)}, {pattern_text(pattern)})"
     if isinstance(payload, Places):
         raise error(
             RecordError,
@@ -95,24 +98,37 @@ def rule(spec: Places, pattern: Any, axis: Any) -> None:
             Problem(kind="payload", path=place, there="a builder"),
             fixes=["spec.place = other_builder"],
         )
-    _check_pattern(pattern, place)
+    _check_pattern(pattern)
     spec.__record__.add_rule(
         pattern,
-        spec.__record__.form.check(payload, place),
+        spec.__record__.form.check(payload, place, "axis"),
         optional=optional,
         under=spec.__path__,
     )
 
 
-def _check_pattern(pattern: Any, place: str) -> None:
+def _builder(spec: Any) -> Places:
+    """`spec`, where it is a builder or a place of one."""
+    if isinstance(spec, Places):
+        return spec
+    raise error(
+        RecordError,
+        "decisions are recorded in a builder or a place of one, not in "
+        f"{with_article(short(spec))}.",
+        Problem(kind="argument", path="spec", there=short(spec)),
+        fixes=["spec = sa.AxesBuilder(default=0)"],
+    )
+
+
+def _check_pattern(pattern: Any) -> None:
     """Refuses what can be no pattern."""
     wrong = isinstance(pattern, Places | int | float | bytes) or pattern is None
     if isinstance(pattern, bool) or not wrong:
         return
     raise error(
         RecordError,
-        f"a rule's pattern is a glob, a compiled regular expression, a function "
-        f"or an nnx filter, not a {type(pattern).__name__}.",
-        Problem(kind="pattern", path=place, there=type(pattern).__name__),
+        "a rule's pattern is a glob, a compiled regular expression, a function or an "
+        f"nnx filter, not {with_article(short(pattern))}.",
+        Problem(kind="pattern", path="sa.rule(spec, ...)", there=short(pattern)),
         fixes=['sa.rule(spec, "**/kernel", 0)'],
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable
 from typing import Any
 
+import jax
+import numpy as np
 from jax._src.config import trace_context as _trace_context
 
 # To delete once a public name tells which types `jax.vmap` takes as leaves. The public
@@ -16,6 +18,18 @@ from jax._src.interpreters.batching import vmappables as _vmappables
 def vmappable_types() -> Collection[type]:
     """The types that `jax.vmap` takes as one leaf though they are nodes, as BCOO is."""
     return _vmappables
+
+
+# What `jax.vmap` takes as arrays, by class. A tracer is a `jax.Array` by the word of
+# `isinstance` alone up to JAX 0.7; mutable references come with `jax.new_ref`.
+ARRAY_TYPES: tuple[type, ...] = (
+    jax.Array,
+    jax.core.Tracer,
+    jax.ShapeDtypeStruct,
+    np.ndarray,
+    np.generic,
+    *([jax.Ref] if hasattr(jax, "Ref") else []),
+)
 
 
 # `PyTreeDef` offers its nodes one by one (`node_data()`, `children()`), which costs

@@ -20,7 +20,7 @@ import jax
 import numpy as np
 from attrs import define, field
 
-from staged_axes import _compat
+from staged_axes._compat import equation_settings
 from staged_axes._content import Key, Reader, Uncomparable
 
 # What `custom_jvp` and `custom_vjp` keep for derivatives, in JAX 0.4.30 to 0.12.0.1. A
@@ -102,7 +102,7 @@ class _Walk:
     def _context(self, equation: Any) -> Key:
         """Where the equation runs, and the settings that it was traced under."""
         if id(equation.ctx) not in self.seen:
-            settings = _compat.equation_settings(equation)
+            settings = equation_settings(equation)
             self.seen[id(equation.ctx)] = self.read(settings)
         return self.seen[id(equation.ctx)]
 
@@ -115,7 +115,7 @@ class _Walk:
     def read(self, x: Any) -> Key:
         """The key of a parameter or constant."""
         if isinstance(x, np.ndarray | jax.Array) and not isinstance(x, jax.core.Tracer):
-            kind, *rest = self.reader.read(x)  # type: ignore[misc]
+            kind, *rest = self.reader.read_array(x)
             # A digest: constants may be large, and JAX keeps them already.
             return (kind, *(_digest(r) if isinstance(r, bytes) else r for r in rest))
         return self.reader.read(x)

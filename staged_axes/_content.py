@@ -11,6 +11,7 @@ attribute too many costs no more than a trace.
 from __future__ import annotations
 
 import collections
+import enum
 import itertools
 import types
 from collections.abc import Callable, Hashable, Iterable
@@ -21,13 +22,17 @@ import jax.tree_util as jtu
 import numpy as np
 from attrs import define
 
-from staged_axes import _compat, _tree
+from staged_axes import _tree
+from staged_axes._compat import node_class, node_data, treedef_nodes
+from staged_axes._display import short
+from staged_axes.errors import clip
 
 Key = Hashable
 
 _EXACT = frozenset(
     {type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented), range}
 )
+_TOLD = (str, bytes, int, float, complex, bool, type(None))
 _SEQUENCES = (tuple, list, collections.deque)
 _MAPPINGS = (dict, types.MappingProxyType)
 _SETS = (set, frozenset)
@@ -90,7 +95,7 @@ class Reader:
         if isinstance(x, jax.core.Tracer):
             raise Uncomparable(x, "tracer", "holds a tracer")
         if is_array(x):
-            return self._array(x)
+            return self.read_array(x)
         if kind is jtu.PyTreeDef:
             return (kind, *self.treedef(x))
         return self.other(x)
@@ -98,8 +103,8 @@ class Reader:
     def treedef(self, treedef: Any) -> Iterable[Key]:
         """A key for each node: its class, its number of children, its static data."""
         rows = []
-        for row in _compat.treedef_nodes(treedef):
-            data, custom = _compat.node_data(row), _compat.node_class(row)
+        for row in treedef_nodes(treedef):
+            data, custom = node_data(row), node_class(row)
             # The keys of a dict are a list that JAX has just made.
             if custom is None and isinstance(data, list):
                 data = tuple(data)
@@ -111,7 +116,7 @@ class Reader:
         held = getattr(x, "__dict__", None)
         return (self.read(held),) if held else ()
 
-    def _array(self, x: Any) -> Key:
+    def read_array(self, x: Any) -> tuple[Key, ...]:
         """The key of an array: dtype, shape, contents."""
         if isinstance(x, jax.Array) and jax.dtypes.issubdtype(
             x.dtype, jax.dtypes.prng_key
@@ -178,8 +183,8 @@ class Held:
 
 def _attributes(x: Any, above: set[int]) -> Key:
     """The plain attributes of an object that is not compared by identity."""
-    by_identity = type(x).__eq__ is object.__eq__
-    if by_identity or isinstance(x, type) or id(x) in above:
+    own: Any = type(x).__eq__
+    if own is object.__eq__ or isinstance(x, type) or id(x) in above:
         return None
     above = above | {id(x)}
     reader = Reader(lambda inner: (type(inner), _attributes(inner, above)))
@@ -249,6 +254,16 @@ def parts_of(x: Any) -> Callable[[Any], Iterable[Any]] | None:
     return None
 
 
+def value_text(x: Any) -> str:
+    """A plain value as code, anything else in short, without the user's `repr`."""
+    if isinstance(x, enum.Enum):
+        return clip(f"{type(x).__name__}.{x.name}", 40)
+    is_plain = type(x) in _TOLD or (
+        type(x) is tuple and all(type(item) in _TOLD for item in x)
+    )
+    return clip(repr(x), 40) if is_plain else short(x)
+
+
 # Identity ----------------------------------------------------------------------------
 
 # How to list what a container holds, so that its parts can be told by identity. Classes
@@ -268,7 +283,7 @@ def atoms(treedef: Any) -> list[Any]:
     same static data, except where one of the objects can be changed in place.
     """
     found: list[Any] = []
-    for row in _compat.treedef_nodes(treedef):
+    for row in treedef_nodes(treedef):
         data = row[2]
         if data is not None:
             if data.__class__ is tuple or data.__class__ is list:

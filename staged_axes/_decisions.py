@@ -44,7 +44,7 @@ class Form(Protocol):
     constants: Mapping[str, Any]
     functions: Mapping[str, Any]
 
-    def check(self, payload: Any, place: str) -> Any:
+    def check(self, payload: Any, place: str, target: str = "") -> Any:
         """The payload in its normal form; raises `RecordError` where it is none."""
 
     def text(self, payload: Any) -> str:
@@ -55,8 +55,9 @@ class Form(Protocol):
 class Stage:
     """A named part of the user's program that decides.
 
-    Stages are told apart by name and by the record that they write to, so two
-    modules that use one name for a stage are still two modules.
+    Stages are told apart by name and by their owner, the record that they write to or
+    the pipeline that runs them, so two modules that use one name for a stage are still
+    two modules.
     """
 
     name: str | None
@@ -85,6 +86,10 @@ class Decision:
         """Does another record count there?"""
         return isinstance(self.payload, Mounted)
 
+    def code(self, form: Form, name: str = "spec") -> str:
+        """The line that decides, as code."""
+        return f"{code(self.path, name)} = {_payload_text(self, form)}"
+
     def __str__(self) -> str:
         return decided_by(self.stage, self.source)
 
@@ -112,8 +117,21 @@ class Rule:
         """Where it holds, as code."""
         return f"sa.rule({code(self.under)}, {pattern_text(self.pattern)})"
 
+    def code(self, form: Form, name: str = "spec") -> str:
+        """The line that decides, as code."""
+        pattern, payload = pattern_text(self.pattern), _payload_text(self, form)
+        return f"sa.rule({code(self.under, name)}, {pattern}, {payload})"
+
     def __str__(self) -> str:
         return decided_by(self.stage, self.source)
+
+
+@frozen
+class Change:
+    """What came into a record by one write, and what went."""
+
+    came: tuple[Decision | Rule, ...]
+    went: tuple[Decision | Rule, ...]
 
 
 @frozen(kw_only=True)
@@ -138,12 +156,17 @@ class Mounted:
 
 @frozen
 class Entries:
-    """All that a record says at one moment, the mounted records included."""
+    """All that a record says at one moment, the mounted records included.
+
+    Attributes:
+      name: What the record is called in code; empty where the argument tells.
+    """
 
     decisions: tuple[Decision, ...]
     rules: tuple[Rule, ...]
     defaults: tuple[Default, ...]
     conflicts: tuple[Problem, ...] = ()
+    name: str = "spec"
 
 
 def pattern_text(pattern: Any) -> str:
@@ -155,6 +178,12 @@ def pattern_text(pattern: Any) -> str:
     return str(getattr(pattern, "__qualname__", type(pattern).__name__))
 
 
+def _payload_text(made: Decision | Rule, form: Form) -> str:
+    """What was decided, as code."""
+    text = form.text(made.payload)
+    return f"sa.optional({text})" if made.optional else text
+
+
 def decided_by(stage: Stage, source: Source) -> str:
     """Stage and line in one short text."""
     return f"{stage.name}  {source}" if stage.name else str(source)
@@ -162,25 +191,25 @@ def decided_by(stage: Stage, source: Source) -> str:
 
 def conflict(old: Decision | Rule, new: Decision | Rule, form: Form) -> ConflictError:
     """The error for two stages that decide one place differently."""
+    later = new.stage.name or "late"
+    fix = (
+        f"remove one, or let the later win:  with spec.stage({later!r}, override=True):"
+    )
     problems = [
         Problem(
             kind="conflict",
-            path=f"{d.place} = {form.text(d.payload)}",
+            path=d.code(form),
             axis=d.payload if isinstance(d.payload, int) else None,
             stage=d.stage.name,
             file=d.source.file,
             line=d.source.line,
             decided_by=str(d),
+            fix=fix,
         )
         for d in (old, new)
     ]
-    later = new.stage.name or "late"
     return error(
         ConflictError,
-        f"{new.place} is decided differently in 2 places.",
+        f"{new.place} is decided differently by two stages.",
         *problems,
-        fixes=[
-            f"remove one of the two, or let the later win:\n"
-            f"with spec.stage({later!r}, override=True): ..."
-        ],
     )

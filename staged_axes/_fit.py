@@ -9,6 +9,7 @@ from attrs import frozen
 from staged_axes import _tree, _validate
 from staged_axes._axes import AXES
 from staged_axes._decisions import Entries
+from staged_axes._leaves import Kinds, kinds
 from staged_axes._paths import code
 from staged_axes._resolve import Resolution, resolve
 from staged_axes.errors import Problem, unfit
@@ -24,6 +25,8 @@ class Fit:
       axes: An axis, counted from the front, or None for each leaf.
       batch_size: How many examples there are; None for a value without leaves.
       resolution: What was decided for each leaf, and by whom.
+      kinds: What each leaf is, its data apart.
+      keys: The path of each leaf, in JAX's own keys.
     """
 
     leaves: list[Any]
@@ -31,6 +34,8 @@ class Fit:
     axes: tuple[int | None, ...]
     batch_size: int | None
     resolution: Resolution
+    kinds: Kinds
+    keys: tuple[Any, ...]
 
 
 def fit(
@@ -56,11 +61,13 @@ def fit(
     own, treedef = _tree.flatten(value)
     leaves = own if leaves is None else leaves
     resolved = resolve(entries, AXES, value, leaves, treedef)
+    there = kinds(leaves)
+    keys = _tree.key_paths(value)
     checked = _validate.check(
-        leaves,
+        there,
         resolved.payloads,
         resolved.deciders,
-        lambda i: ("value", tuple(map(_tree.step_of, resolved.keys[i]))),
+        lambda i: _validate.Place("value", tuple(map(_tree.step_of, keys[i]))),
         axis_size=axis_size,
     )
     problems = [
@@ -69,7 +76,7 @@ def fit(
         *checked.problems,
     ]
     if leaves and checked.batch_size is None and not problems:
-        problems += _validate.nothing_mapped("value", resolved.deciders)
+        problems += _validate.nothing_mapped(["value"] * len(leaves), resolved.deciders)
     if like is not None and not problems:
         problems += _validate.against_template(
             checked, value, leaves, resolved.deciders, like
@@ -82,6 +89,8 @@ def fit(
         axes=checked.axes,
         batch_size=checked.batch_size,
         resolution=resolved,
+        kinds=there,
+        keys=keys,
     )
 
 

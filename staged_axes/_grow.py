@@ -13,6 +13,7 @@ from staged_axes._axes import AXES
 from staged_axes._decisions import Entries
 from staged_axes._display import short
 from staged_axes._fit import fit
+from staged_axes._leaves import is_array, kinds, shape_of
 from staged_axes._misses import Decider, problem
 from staged_axes._paths import Path, code
 from staged_axes._resolve import resolve
@@ -95,16 +96,18 @@ def grow(entries: Entries, value: Any, n: int) -> Growth:
         if isinstance(axis, int) and _members.why_whole(leaf)
     ]
     checked = _validate.check(
-        [
-            _grown(leaf, axis, n)
-            for leaf, axis in zip(leaves, resolved.payloads, strict=True)
-        ],
+        kinds(
+            [
+                _grown(leaf, axis, n)
+                for leaf, axis in zip(leaves, resolved.payloads, strict=True)
+            ]
+        ),
         [
             None if _members.why_whole(leaf) else axis
             for leaf, axis in zip(leaves, resolved.payloads, strict=True)
         ],
         resolved.deciders,
-        lambda i: ("value", paths[i]),
+        lambda i: _validate.Place("value", paths[i]),
     )
     return Growth(
         entries=entries,
@@ -129,13 +132,13 @@ class _Repeated(Sequence[Any]):
 
     def __getitem__(self, i: Any) -> Any:
         leaf = self.leaves[i]
-        is_whole = _members.why_whole(leaf) or not _validate.is_array(leaf)
+        is_whole = _members.why_whole(leaf) or not is_array(leaf)
         return leaf if is_whole else _members.repeat(leaf, 0, self.n)
 
 
 def _grown(leaf: Any, axis: Any, n: int) -> Any:
     """Shape and dtype of a leaf with its batch axis, as far as there can be one."""
-    shape = _validate.shape_of(leaf)
+    shape = shape_of(leaf)
     if shape is None or not isinstance(axis, int):
         return leaf
     at = axis % (len(shape) + 1)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from staged_axes import _tree, _validate
+from staged_axes import _tree
 from staged_axes._axes import AXES
 from staged_axes._builder import AxesBuilder
 from staged_axes._display import short
 from staged_axes._fit import fit
+from staged_axes._leaves import shape_of
 from staged_axes._misses import problem
 from staged_axes._paths import Path, code
 from staged_axes._record import Record
@@ -58,7 +59,7 @@ def infer(template: Any, batched: Any, *, axis: int | None = None) -> AxesBuilde
         single = singles.pop(path)
         found = _inserted(single, leaf)
         if preferred is not None and len(found) > 1:
-            ndim = len(_validate.shape_of(leaf) or ())
+            ndim = len(shape_of(leaf) or ())
             found = [k for k in found if k in (preferred, preferred + ndim)] or found
         if len(found) != 1:
             problems.append(_unclear(path, single, leaf, found))
@@ -79,7 +80,7 @@ def infer(template: Any, batched: Any, *, axis: int | None = None) -> AxesBuilde
 
 def _inserted(single: Any, leaf: Any) -> list[int | None]:
     """The axes that a leaf may have more than its template: `[None]` for none."""
-    one, many = _validate.shape_of(single), _validate.shape_of(leaf)
+    one, many = shape_of(single), shape_of(leaf)
     if one == many:
         return [None]
     if one is None or many is None:
@@ -116,7 +117,7 @@ def _unclear(
             None,
             there=f"{short(leaf)}, and {short(single)} in the template",
             asked=f"its axis may be {axes}",
-            shape=_validate.shape_of(leaf),
+            shape=shape_of(leaf),
             fix=f"sa.infer(template, batched, axis={found[0]}) says which, where "
             "several are possible",
         )
@@ -126,7 +127,7 @@ def _unclear(
         None,
         there=f"{short(leaf)}, and {short(single)} in the template",
         asked="not one axis more",
-        shape=_validate.shape_of(leaf),
+        shape=shape_of(leaf),
         fix="a mapped leaf has the template's shape with one axis put in",
     )
 

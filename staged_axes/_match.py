@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from staged_axes._paths import Index, Name, Path, Span, Step
-from staged_axes._tree import Child, children
+from staged_axes._tree import Child, attributes, children
 
 _ABSENT = object()
 
@@ -32,10 +32,31 @@ def match(node: Any, below: list[Child], step: Step) -> list[int]:
         i = step.index + len(below) if step.index < 0 else step.index
         return [i] if is_row and 0 <= i < len(below) else []
     if isinstance(step, Name) and not any(c.is_named for c in below):
-        held = getattr(node, step.name, _ABSENT)
-        held_by = [i for i, c in enumerate(below) if c.value is held]
-        return held_by if len(held_by) == 1 or held is None else []
+        return _by_attribute(node, below, step.name)
     return []
+
+
+def _by_attribute(node: Any, below: list[Child], name: str) -> list[int]:
+    """The position of the child that an attribute of a keyless node holds."""
+    held = held_children(node, below)
+    # One object may be several children, as small numbers are: then the order tells.
+    if [id(x) for x in held.values()] == [id(c.value) for c in below]:
+        return [list(held).index(name)] if name in held else []
+    try:
+        found = getattr(node, name, _ABSENT)
+    except Exception:  # a property of the user's may raise anything
+        return []
+    same = [i for i, c in enumerate(below) if c.value is found]
+    return same if len(same) == 1 or found is None else []
+
+
+def held_children(node: Any, below: list[Child]) -> dict[str, Any]:
+    """The attributes that hold children of a node, by name."""
+    return {
+        name: x
+        for name, x in attributes(node).items()
+        if any(x is c.value for c in below)
+    }
 
 
 def locate(path: Path, value: Any, treedef: Any) -> list[tuple[Any, range]]:

@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from staged_axes import _tree, _validate
+from staged_axes import _tree
 from staged_axes._display import short
+from staged_axes._leaves import shape_of
 from staged_axes._misses import Decider, problem
 from staged_axes._paths import Path, code
 from staged_axes.errors import Problem
@@ -32,7 +33,7 @@ def dtype_of(x: Any) -> Any:
     """The dtype of anything that can be mapped."""
     if isinstance(x, bool | int | float | complex):
         return np.asarray(x).dtype
-    return x.dtype if hasattr(x, "dtype") else x.__jax_array__().dtype
+    return x.dtype
 
 
 def are_of_one_kind(a: Any, b: Any) -> bool:
@@ -75,9 +76,13 @@ def whole(path: Path, leaf: Any, axis: int, decider: Decider) -> Problem:
         there=short(leaf),
         asked=why_whole(leaf),
         axis=axis,
-        shape=_validate.shape_of(leaf),
-        fix="sa.vmap(fn, ...) hands out its members by JAX's own rule; "
-        f"{code(path)} = None shares it",
+        shape=shape_of(leaf),
+        fix=f"to share it:  {code(path)} = None\n"
+        + (
+            "for shapes alone:  jax.eval_shape(fn, batched)"
+            if isinstance(leaf, jax.ShapeDtypeStruct)
+            else "sa.vmap(fn, ...) hands out its members by JAX's own rule"
+        ),
     )
 
 

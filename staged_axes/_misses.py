@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from staged_axes import _tree
 from staged_axes._decisions import Decision, Default, Form, Rule, conflict
 from staged_axes._display import short
-from staged_axes._match import match
+from staged_axes._match import held_children, match
 from staged_axes._paths import Name, Path, code, nearest
-from staged_axes.errors import Problem
+from staged_axes.errors import Problem, few
 
 Decider: TypeAlias = Decision | Rule | Default
-
-NAMES = 6
 
 
 def problem(
@@ -78,35 +76,54 @@ def miss(path: Path, value: Any, root: str) -> Miss:
     if isinstance(step, Name) and step.name in static:
         kind = type(node).__name__
         return Miss("static", f"{parent}.{step.name} is a static field of {kind}", None)
-    names = [c.step.name for c in below if isinstance(c.step, Name)]
-    like = nearest(step.name, names) if isinstance(step, Name) else []
-    better = (*path[:depth], Name(like[0]), *path[depth + 1 :]) if like else None
+    like, better = [], None
+    if isinstance(step, Name):
+        like = nearest(step.name, _names(node, below))
+        better = evolve(step, name=like[0]) if like else None
     return Miss(
-        "unknown", f"{parent} is {_inventory(node, below, static, like)}", better
+        "unknown",
+        f"{parent} is {_inventory(node, below, static, like)}",
+        (*path[:depth], better, *path[depth + 1 :]) if better else None,
     )
 
 
-def unmatched(decision: Decision, form: Form, value: Any, root: str) -> Problem:
-    """What is there instead of the place that a decision names."""
+def unmatched(
+    decision: Decision, form: Form, value: Any, root: str, name: str
+) -> Problem:
+    """What is there instead of the place that a decision names.
+
+    Args:
+      decision: It matches nothing.
+      form: Prints payloads.
+      value: What it was to match.
+      root: What the value is called in code.
+      name: What the record is called in code.
+    """
     missed = miss(decision.path, value, root)
-    place, payload = code(decision.path), form.text(decision.payload)
+    written = decision.code(form, name)
     if missed.kind == "static":
-        fix = f"remove {place}: static data is no leaf and has no axis"
+        fix = f"remove  {written}  (static data is no leaf and has no axis)"
     elif missed.better:
-        fix = f"did you mean  {code(missed.better)} = {payload} ?"
+        better = evolve(decision, path=missed.better)
+        fix = f"did you mean  {better.code(form, name)} ?"
     else:
-        fix = (
-            "check the path, or say that it may be absent: "
-            f"{place} = sa.optional({payload})"
-        )
+        optional = evolve(decision, optional=True)
+        fix = f"check the path; if it may be absent:  {optional.code(form, name)}"
     return problem(
         missed.kind,
-        f"{place} = {payload}",
+        written,
         decision,
         there=missed.there,
         axis=decision.payload,
         fix=fix,
     )
+
+
+def _names(node: Any, below: list[_tree.Child]) -> list[str]:
+    """The names by which children of a node are reached."""
+    named = [c.step.name for c in below if isinstance(c.step, Name)]
+    is_keyless = not any(c.is_named for c in below)
+    return list(held_children(node, below)) if is_keyless else named
 
 
 def _inventory(
@@ -116,44 +133,43 @@ def _inventory(
     if not below:
         return short(node)
     kind = type(node).__name__
-    names = [c.step.name for c in below if isinstance(c.step, Name)]
+    names = _names(node, below)
     if not names:
         return f"a {kind} of {len(below)}"
     names = [*like, *(n for n in names if n not in like)]
     names += [f"{n} (static)" for n in static if not n.startswith("(")]
-    rest = len(names) - NAMES
-    more = f", and {rest} more" if rest > 0 else ""
-    return f"a {kind} with {', '.join(names[:NAMES])}{more}"
+    return f"a {kind} with {few(names)}"
 
 
 def idle(rule: Rule, form: Form, value: Any) -> Problem:
     """The problem of a rule that no leaf answers to."""
-    like = _ends_like(rule.pattern, value)
+    better = _better(rule.pattern, value)
+    optional = evolve(rule, optional=True)
     return problem(
         "unmatched",
-        f"{rule.place} = {form.text(rule.payload)}",
+        rule.code(form),
         rule,
         there="matches no leaf",
         axis=rule.payload,
-        fix=f"did you mean {' or '.join(like)}?"
-        if like
-        else "correct the pattern, or say that it may match nothing: "
-        f"sa.rule(..., sa.optional({form.text(rule.payload)}))",
+        fix=f"did you mean  {evolve(rule, pattern=better).code(form)} ?"
+        if better
+        else f"check the pattern; if it may match nothing:  {optional.code(form)}",
     )
 
 
-def _ends_like(pattern: Any, value: Any) -> list[str]:
-    """Names in the value like the last one in a pattern that is a text."""
-    if not isinstance(pattern, str | re.Pattern):
-        return []
-    written = pattern if isinstance(pattern, str) else pattern.pattern
+def _better(pattern: Any, value: Any) -> str | None:
+    """A glob with its last name replaced by one like it in the value."""
+    if not isinstance(pattern, str):
+        return None
     names = {
         step.name
         for path in _tree.paths(value)
         for step in path
         if isinstance(step, Name)
     }
-    return nearest(re.split(r"\W+", written.rstrip("*/$"))[-1], sorted(names))
+    *_, (start, stop) = [(0, 0), *(m.span() for m in re.finditer(r"\w+", pattern))]
+    like = nearest(pattern[start:stop], sorted(names))
+    return pattern[:start] + like[0] + pattern[stop:] if like else None
 
 
 def disagreeing(old: Rule, new: Rule, form: Form) -> tuple[Problem, ...]:

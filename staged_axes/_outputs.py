@@ -16,15 +16,16 @@ import jax.tree_util as jtu
 from attrs import define, frozen
 from jax.custom_batching import custom_vmap
 
-from staged_axes import _tree, _validate
+from staged_axes import _tree
 from staged_axes._arguments import Says, says
-from staged_axes._axes import AXES
+from staged_axes._axes import AXES, STATIC
 from staged_axes._display import short
+from staged_axes._leaves import is_array, shape_of
 from staged_axes._misses import Decider, problem
 from staged_axes._paths import code
 from staged_axes._provenance import Source
 from staged_axes._resolve import resolve
-from staged_axes.errors import BatchError, BindError, Problem, error
+from staged_axes.errors import BatchError, BindError, Problem, count, error
 
 
 class Auto(enum.Enum):
@@ -96,9 +97,9 @@ def take_apart(
       BatchError: The output axes do not fit the output.
     """
     leaves, treedef = _tree.flatten(out)
-    numbers = tuple(i for i, x in enumerate(leaves) if _validate.is_array(x))
+    numbers = tuple(i for i, x in enumerate(leaves) if is_array(x))
     arrays = [leaves[i] for i in numbers]
-    fixed = {i: x for i, x in enumerate(leaves) if i not in set(numbers)}
+    fixed = {i: x for i, x in enumerate(leaves) if not is_array(x)}
     if isinstance(out_says, Auto):
         axes = [0 if v else None for v in _varies(arrays, witness)]
         return arrays, Output(treedef, fixed, numbers, tuple(axes))
@@ -109,7 +110,9 @@ def take_apart(
     problems = list(resolved.problems)
     deciders = [resolved.deciders[i] for i in numbers]
     axes, wrong = _settle([resolved.payloads[i] for i in numbers], arrays)
-    shared = [i for i, axis in enumerate(axes) if axis is None]
+    shared = [
+        i for i, n in enumerate(numbers) if resolved.payloads[n] in (None, STATIC)
+    ]
     varies = _varies([arrays[i] for i in shared], witness) if shared else []
     odd = [i for i, v in zip(shared, varies, strict=True) if v]
     if problems or wrong or odd:
@@ -140,7 +143,7 @@ def _settle(
     axes: list[int | None] = []
     wrong: list[tuple[int, int]] = []
     for i, (axis, x) in enumerate(zip(payloads, arrays, strict=True)):
-        ndim = len(_validate.shape_of(x) or ()) + 1
+        ndim = len(shape_of(x) or ()) + 1
         if not isinstance(axis, int):
             axes.append(None)
         elif -ndim <= axis < ndim:
@@ -153,22 +156,23 @@ def _settle(
 
 def _bad_axis(path: str, x: Any, axis: int, decider: Decider) -> Problem:
     """The problem of an output axis that is out of range."""
-    shape = _validate.shape_of(x)
+    shape = shape_of(x)
+    ndim = len(shape or ()) + 1
     return problem(
         "output",
         path,
         decider,
         there=f"{short(x)} for each example",
-        asked=f"axis {axis}, but with the batch it has {len(shape or ()) + 1} axes",
+        asked=f"axis {axis}, but with the batch it has {count(ndim, 'axis', 'axes')}",
         axis=axis,
         shape=shape,
-        fix=f"an axis from {-len(shape or ()) - 1} to {len(shape or ())}",
+        fix=f"take an axis from {-ndim} to {ndim - 1}, of the output with the batch",
     )
 
 
 def _bad_output(problems: list[Problem]) -> BatchError:
     """The error for output axes that do not fit the output."""
-    places = "1 place" if len(problems) == 1 else f"{len(problems)} places"
+    places = count(len(problems), "place")
     return error(
         BatchError, f"the output axes do not fit the output, in {places}.", *problems
     )

@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 import difflib
 import keyword
+import re
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
 from attrs import field, frozen
 
-from staged_axes.errors import Problem, RecordError, error
+from staged_axes.errors import Problem, RecordError, error, with_article
 
 
 @frozen
@@ -73,6 +74,8 @@ class Key:
         return f"[{self.key!r}]"
 
 
+_FLAT_INDEX = re.compile(r"\[<flat index (\d+)>\]")
+
 Step: TypeAlias = Name | Index | Span | Key
 Path: TypeAlias = tuple[Step, ...]
 
@@ -127,7 +130,8 @@ def item_step(item: Any) -> Step:
                 return Key(item)
     raise error(
         RecordError,
-        f"{type(item).__name__} cannot name a place: it is no key, index or slice.",
+        f"{with_article(type(item).__name__)} cannot name a place: it is no key, index "
+        "or slice.",
         Problem(kind="path", path="spec[...]", there=type(item).__name__),
         fixes=['spec["name"], spec[2], spec[:] or spec.name'],
     )
@@ -145,26 +149,31 @@ def parse(text: str) -> Path:
       >>> [str(step) for step in parse("params['world'].mass")]
       ['.params', "['world']", '.mass']
     """
-    cleaned = text.strip().replace("<flat index ", "").replace(">]", "]")
-    lead = "" if cleaned[:1] in ("", ".", "[") else "."
+    if not isinstance(text, str):
+        raise _no_text(text)
+    cleaned = _FLAT_INDEX.sub(r"[\1]", text)
+    lead = "" if cleaned.lstrip()[:1] in ("", ".", "[") else "."
+    source = f"_{lead}{cleaned}".rstrip()
     try:
-        tree = ast.parse(f"_{lead}{cleaned}", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError) as e:
+        tree = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
         column = (getattr(e, "offset", None) or 1) - 1 - len(lead)
         raise _bad_path(text, max(column, 1)) from None
+    if tree.end_col_offset != len(source.encode()):
+        raise _bad_path(text, (tree.end_col_offset or 0) - len(lead))
     steps: list[Step] = []
     while not (isinstance(tree, ast.Name) and tree.id == "_"):
         if isinstance(tree, ast.Attribute):
             steps.append(Name(tree.attr))
         elif isinstance(tree, ast.Subscript):
-            steps.append(_subscript(tree.slice, text))
+            steps.append(_subscript(tree.slice, text, len(lead)))
         else:
-            raise _bad_path(text, getattr(tree, "col_offset", 0) + 1)
+            raise _bad_path(text, 1)
         tree = tree.value
     return tuple(reversed(steps))
 
 
-def _subscript(node: ast.expr, text: str) -> Step:
+def _subscript(node: ast.expr, text: str, lead: int) -> Step:
     """The step inside `[...]`."""
     try:
         if isinstance(node, ast.Slice):
@@ -173,8 +182,18 @@ def _subscript(node: ast.expr, text: str) -> Step:
         else:
             item = ast.literal_eval(node)
         return item_step(item)
-    except (ValueError, RecordError):
-        raise _bad_path(text, node.col_offset) from None
+    except (ValueError, TypeError):
+        raise _bad_path(text, node.col_offset - lead) from None
+
+
+def _no_text(text: Any) -> RecordError:
+    """The error for a path that is no text."""
+    return error(
+        RecordError,
+        f"a path is a text, not {with_article(type(text).__name__)}.",
+        Problem(kind="path", path=f"{text!r:.40}", there=type(text).__name__),
+        fixes=['"layers[2].w", "params[\'world\'].mass" or "[0].x"'],
+    )
 
 
 def _bad_path(text: str, column: int) -> RecordError:
@@ -182,8 +201,10 @@ def _bad_path(text: str, column: int) -> RecordError:
     return error(
         RecordError,
         f"{text[:80]!r} is no path into a value (column {column}).",
-        Problem(kind="path", path=text[:80], there=f"column {column}"),
-        fixes=["layers[2].w, params['world'].mass or [0].x"],
+        Problem(
+            kind="path", path=text[:80], there=f"cannot be read from column {column} on"
+        ),
+        fixes=['"layers[2].w", "params[\'world\'].mass" or "[0].x"'],
     )
 
 

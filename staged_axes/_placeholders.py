@@ -13,7 +13,7 @@ from attrs import evolve
 
 from staged_axes import _schema
 from staged_axes._axes import Optional
-from staged_axes._decisions import Mounted, decided_by
+from staged_axes._decisions import Mounted
 from staged_axes._paths import (
     Index,
     Key,
@@ -26,7 +26,7 @@ from staged_axes._paths import (
     nearest,
 )
 from staged_axes._record import Record
-from staged_axes.errors import Problem, RecordError, error
+from staged_axes.errors import FieldError, Problem, RecordError, error, few
 
 
 class Places:
@@ -117,7 +117,7 @@ class Placeholder(Places):
 def _refuse(what: str) -> Any:
     """A method that says that a placeholder cannot be used so."""
 
-    def method(self: Placeholder, *_: Any) -> NoReturn:
+    def method(self: Placeholder, *_: Any, **__: Any) -> NoReturn:
         _no_value(self, what)
 
     return method
@@ -127,6 +127,7 @@ for _names, _what in (
     ("bool", "used as a truth value"),
     ("len", "measured with len()"),
     ("lt le gt ge", "compared"),
+    ("array jax_array", "turned into an array"),
     ("int float complex index round trunc floor ceil", "turned into a number"),
     (
         "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or "
@@ -198,7 +199,8 @@ def decide(place: Places, axis: Any) -> None:
     payload = axis.payload if isinstance(axis, Optional) else axis
     if isinstance(payload, Places):
         payload = _mounted(place, payload)
-    record.decide(path, record.form.check(payload, code(path)), optional=optional)
+    payload = record.form.check(payload, code(path, record.name))
+    record.decide(path, payload, optional=optional)
 
 
 def _mounted(place: Places, inner: Places) -> Mounted:
@@ -231,25 +233,25 @@ def forget(place: Places) -> None:
     if record.forget(path):
         return
     others = [d for d in record.own().decisions if d.path[: len(path)] == path]
+    problems = [
+        Problem(
+            kind="forget",
+            path=d.code(record.form),
+            stage=d.stage.name,
+            file=d.source.file,
+            line=d.source.line,
+            decided_by=str(d),
+        )
+        for d in others
+    ]
     raise error(
         RecordError,
-        f"there is no decision of this stage at or below {code(path)} to take back.",
-        *(
-            Problem(
-                kind="forget",
-                path=code(d.path),
-                there=record.form.text(d.payload),
-                stage=d.stage.name,
-                file=d.source.file,
-                line=d.source.line,
-                decided_by=decided_by(d.stage, d.source),
-            )
-            for d in others
-        ),
+        "there is no decision of this stage to take back.",
+        *(problems or [Problem(kind="forget", path=code(path), there="undecided")]),
         fixes=[
-            "with spec.stage(..., override=True): del ..."
+            f'with spec.stage("late", override=True): del {code(path)}'
             if others
-            else "remove the `del`"
+            else f"remove  del {code(path)}"
         ],
     )
 
@@ -257,14 +259,16 @@ def forget(place: Places) -> None:
 def _no_value(place: Places, what: str) -> NoReturn:
     """Says that a placeholder is not a value."""
     path = code(place.__path__)
+    kind = "a place" if place.__path__ else "a builder"
+    target = path if place.__path__ else f"{path}.x"
     raise error(
         RecordError,
-        f"{path} is a place, not a value, and cannot be {what}: what is there is known "
+        f"{path} is {kind}, not a value, and cannot be {what}: what is there is known "
         "when a value is bound.",
-        Problem(kind="placeholder", path=path, there="a place", asked=what),
+        Problem(kind="placeholder", path=path, there=kind, asked=what),
         fixes=[
-            f"{path} = 0 decides an axis; sa.per_leaf(fn) and sa.from_node(fn) decide "
-            "from the data"
+            f"{target} = 0 decides an axis; sa.per_leaf(fn) and sa.from_node(fn) "
+            "decide from the data"
         ],
     )
 
@@ -279,28 +283,29 @@ def _own_name(name: str) -> RecordError:
     )
 
 
-def _unknown(parent: Places, step: Name, cls: Any, fields: Any) -> RecordError:
+def _unknown(parent: Places, step: Name, cls: Any, fields: Any) -> FieldError:
     """The error for a name that the declared class does not have."""
     path = code((*parent.__path__, step))
     names = [name for name, field in fields.items() if not field.static]
     like = nearest(step.name, names)
     better = [code((*parent.__path__, evolve(step, name=n))) for n in like[:1]]
     return error(
-        RecordError,
+        FieldError,
         f"{cls.__name__} has no field {step.name!r}.",
         Problem(
             kind="unknown",
             path=path,
-            there=f"{cls.__name__} has the fields {', '.join(names)}",
+            there=f"{cls.__name__} has the fields "
+            + few([*like, *(n for n in names if n not in like)]),
         ),
         fixes=[f"did you mean  {better[0]} ?" if better else "check the name"],
     )
 
 
-def _static(parent: Places, step: Name, cls: Any) -> RecordError:
+def _static(parent: Places, step: Name, cls: Any) -> FieldError:
     """The error for a field that is static data."""
     return error(
-        RecordError,
+        FieldError,
         f"{cls.__name__}.{step.name} is a static field: it is no leaf and has no axis.",
         Problem(
             kind="static",

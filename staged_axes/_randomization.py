@@ -17,8 +17,8 @@ def randomization_fn(
     """The function `model -> (model_v, in_axes)` that a randomisation wrapper asks for.
 
     It has the name of the argument that takes it: `randomization_fn=` of Brax's
-    `DomainRandomizationVmapWrapper`, `training.wrap` and `train`, and of the wrappers of
-    MuJoCo Playground. What varies is said once, by `draw`; the axes are bound to the
+    `DomainRandomizationVmapWrapper`, `training.wrap` and `train`, and of the wrappers
+    of MuJoCo Playground. What varies is said once, by `draw`; the axes are bound to the
     very model that the wrapper has, so later edits of the model do no harm.
 
     Args:

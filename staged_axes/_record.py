@@ -11,15 +11,14 @@ import itertools
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ContextDecorator
-from contextvars import ContextVar
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from attrs import evolve, frozen
 
-from staged_axes import _provenance
+from staged_axes import _provenance, _staging
 from staged_axes._decisions import (
+    Change,
     Decision,
     Default,
     Entries,
@@ -28,38 +27,31 @@ from staged_axes._decisions import (
     Stage,
     conflict,
 )
+from staged_axes._news import Listeners
 from staged_axes._paths import Path
 from staged_axes._provenance import Source
+from staged_axes._staging import Run
 from staged_axes._standing import Standing
 
-_KEPT = ("form", "default", "source", "label", "owner")
+_KEPT = ("form", "default", "source", "label", "name", "owner")
 orders = itertools.count()
 owners = itertools.count()
-
-
-@frozen(eq=False)
-class _Run:
-    """One run through the body of a stage of a record."""
-
-    owner: int
-    stage: Stage
+_writes = itertools.count(1)
 
 
 @frozen
-class _Change:
-    """One thing that was written, and the runs inside which it was."""
+class _Write:
+    """One write, the runs of stages inside which it was, and what it changed."""
 
-    runs: tuple[_Run, ...]
-    apply: Callable[[Standing], object]
-
-
-_active: ContextVar[tuple[_Run, ...]] = ContextVar("staged_axes_active", default=())
+    runs: tuple[Run, ...]
+    apply: Callable[[Standing], Change]
+    change: Change
 
 
 class Record:
     """Decisions and rules of one builder, safe to write from several threads.
 
-    While a stage is open, all changes are kept: where its body raises, what stands is
+    While a stage is open, all writes are kept: where its body raises, what stands is
     worked out again from the others, as though this run had never been.
 
     Attributes:
@@ -67,16 +59,28 @@ class Record:
       default: The payload of a leaf for which nobody decides.
       source: The line that made the record.
       label: What the default is called in messages.
+      name: What the record is called in code.
       owner: Tells the stages of this record from those of others.
+      listeners: Who is told what becomes of the record; a copy has none.
+      writes: Changes whenever any record does: whoever keeps what records said asks
+        again only then.
     """
 
+    writes: ClassVar[int] = 0
+
     def __init__(
-        self, form: Form, default: Any, source: Source, label: str = "default"
+        self,
+        form: Form,
+        default: Any,
+        source: Source,
+        label: str = "default",
+        name: str = "spec",
     ) -> None:
         self.form = form
         self.default = default
         self.source = source
         self.label = label
+        self.name = name
         self.owner = next(owners)
         self._begin(Standing())
 
@@ -84,12 +88,13 @@ class Record:
         """Starts with what stands, and no stage open."""
         self._standing = standing
         self._before = standing
-        self._changes: list[_Change] = []
+        self._writes: list[_Write] = []
         self._open = 0
         self._version = 0
         self._mounts: list[Decision] | None = None
         self._entries: tuple[tuple[int, ...], Entries] | None = None
         self._lock = threading.RLock()
+        self.listeners = Listeners()
 
     # A copy is another record: its stages are its own, so that a decision taken in
     # the copy is never mistaken for one of the original when the two are merged.
@@ -116,44 +121,48 @@ class Record:
 
     # Stages ---------------------------------------------------------------------
 
-    def stage(self, name: str, *, override: bool = False) -> StageBlock:
-        """Labels what is written inside; where the body raises, takes it back."""
-        return StageBlock(self, Stage(name, self.owner, override))
-
     def current_stage(self) -> Stage:
         """The innermost open stage of this record, or the unnamed one."""
-        for run in reversed(_active.get()):
-            if run.owner == self.owner:
-                return run.stage
-        return Stage(None, self.owner)
+        run = _staging.innermost(self.owner)
+        return run.stage if run else Stage(None, self.owner)
 
-    def open(self, stage: Stage) -> None:
-        """Opens a stage for the thread that asks."""
+    def open(self, stage: Stage) -> Run:
+        """Opens a stage for the thread or task that asks."""
         with self._lock:
             if not self._open:
                 self._before = self._standing.copy()
             self._open += 1
-        _active.set((*_active.get(), _Run(self.owner, stage)))
+        return _staging.enter(self.owner, stage)
 
     def close(self, stage: Stage, *, failed: bool) -> None:
         """Closes a stage; takes back what was written in it if it failed."""
-        runs = _active.get()
-        this = next(
-            run
-            for run in reversed(runs)
-            if (run.owner, run.stage) == (self.owner, stage)
-        )
-        _active.set(tuple(run for run in runs if run is not this))
+        run = _staging.leave(self.owner, stage)
         with self._lock:
             if failed:
-                self._changes = [c for c in self._changes if this not in c.runs]
+                rest = [w for w in self._writes if run not in w.runs]
                 self._standing = self._before.copy()
-                for change in self._changes:
-                    change.apply(self._standing)
+                self._writes = [evolve(w, change=w.apply(self._standing)) for w in rest]
                 self._has_changed()
+            else:
+                run.changes.extend(w.change for w in self._writes if run in w.runs)
             self._open -= 1
             if not self._open:
-                self._changes = []
+                self._writes = []
+
+    def take_back(self, run: Run) -> None:
+        """Undoes what was written in a stage that is closed, with what it replaced.
+
+        Where somebody else has written since, that stays.
+        """
+        with self._lock:
+            for change in reversed(run.changes):
+                self._write(partial(Standing.revert, change=change))
+
+    def made(self, run: Run) -> tuple[Decision | Rule, ...]:
+        """What was written in a closed stage and still stands."""
+        with self._lock:
+            came = [entry for change in run.changes for entry in change.came]
+            return tuple(entry for entry in came if self._standing.has(entry))
 
     # Writing --------------------------------------------------------------------
 
@@ -190,18 +199,18 @@ class Record:
             old = self._standing.rival(new)
             if old is not None:
                 raise conflict(old, new, self.form)
-            self._change(partial(Standing.write, new=new))
+            self._write(partial(Standing.write, new=new))
 
-    def forget(self, path: Path) -> list[Decision]:
+    def forget(self, path: Path) -> tuple[Decision | Rule, ...]:
         """Takes back what the open stage decided at and below the place.
 
         Returns:
           The decisions that are gone: none where this stage had decided nothing.
         """
-        gone: list[Decision] = self._change(
+        change = self._write(
             partial(Standing.forget, path=path, by=self.current_stage())
         )
-        return gone
+        return change.went
 
     def add_rule(
         self,
@@ -226,25 +235,26 @@ class Record:
 
     def write_rule(self, new: Rule) -> None:
         """Writes a ready rule; the same pattern in the same stage is replaced."""
-        self._change(partial(Standing.write_rule, new=new))
+        self._write(partial(Standing.write_rule, new=new))
 
     def restore(self, entry: Decision | Rule) -> None:
         """Puts back an entry as it was: it replaces nothing and is no conflict."""
-        self._change(partial(Standing.restore, entry=entry))
+        self._write(partial(Standing.restore, entry=entry))
 
-    def _change(self, apply: Callable[[Standing], Any]) -> Any:
-        """Makes one change; keeps it while a stage is open."""
+    def _write(self, apply: Callable[[Standing], Change]) -> Change:
+        """Makes one write; keeps it while a stage is open."""
         with self._lock:
-            result = apply(self._standing)
+            change = apply(self._standing)
             if self._open:
-                self._changes.append(_Change(_active.get(), apply))
+                self._writes.append(_Write(_staging.runs(), apply, change))
             self._has_changed()
-            return result
+            return change
 
     def _has_changed(self) -> None:
         """Lets what was worked out from the old state be worked out again."""
         self._version += 1
         self._mounts = None
+        Record.writes = next(_writes)
 
     # Reading --------------------------------------------------------------------
 
@@ -270,7 +280,10 @@ class Record:
         )
         with self._lock:
             return Entries(
-                self._standing.decisions(), self._standing.rules(), (default,)
+                self._standing.decisions(),
+                self._standing.rules(),
+                (default,),
+                name=self.name,
             )
 
     def entries(self) -> Entries:
@@ -303,17 +316,18 @@ class Record:
             ]
         # A mount says where a record counts, and nothing against what is in it.
         both = Standing()
-        for decision in _in_order(d for d in decisions if not d.is_mount):
+        for decision in in_order(d for d in decisions if not d.is_mount):
             old = both.rival(decision)
             if old is None:
                 both.write(decision)
             else:
                 conflicts += conflict(old, decision, self.form).problems
         return Entries(
-            _in_order([*(d for d in decisions if d.is_mount), *both.decisions()]),
-            _in_order(rules),
+            in_order([*(d for d in decisions if d.is_mount), *both.decisions()]),
+            in_order(rules),
             tuple(sorted(defaults, key=lambda d: len(d.path))),
             tuple(conflicts),
+            self.name,
         )
 
     def reaches(self, other: Record) -> bool:
@@ -326,20 +340,6 @@ class Record:
 Written = TypeVar("Written", Decision, Rule)
 
 
-def _in_order(written: Iterable[Written]) -> tuple[Written, ...]:
+def in_order(written: Iterable[Written]) -> tuple[Written, ...]:
     """The same in the order of writing."""
     return tuple(sorted(written, key=lambda x: x.order))
-
-
-@frozen
-class StageBlock(ContextDecorator):
-    """The block of a stage: for `with`, or a decorator; as often as one likes."""
-
-    _record: Record
-    _stage: Stage
-
-    def __enter__(self) -> None:
-        self._record.open(self._stage)
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._record.close(self._stage, failed=kind is not None)

@@ -41,14 +41,12 @@ class Resolution:
     Attributes:
       payloads: An axis, None, `STATIC` or `UNDECIDED` for each leaf.
       deciders: The decision, rule or default behind each.
-      keys: The path of each leaf, in JAX's own keys.
       problems: Everything that does not fit.
       is_general: Does it hold for every value of the same treedef?
     """
 
     payloads: tuple[Any, ...]
     deciders: tuple[Decider, ...]
-    keys: tuple[tuple[Any, ...], ...]
     problems: tuple[Problem, ...]
     is_general: bool
 
@@ -78,6 +76,7 @@ class _Work:
 
     form: Form
     root: str
+    name: str
     deciders: list[Decider | None]
     payloads: list[Any]
     problems: list[Problem] = Factory(list)
@@ -106,23 +105,21 @@ def resolve(
       root: What the value is called in messages.
     """
     n = len(leaves)
-    work = _Work(form, root, [None] * n, [UNDECIDED] * n)
+    work = _Work(form, root, entries.name, [None] * n, [UNDECIDED] * n)
     work.problems.extend(entries.conflicts)
     whole = _Range(value, (), 0, n)
     _descend(work, [(_plant(entries), 0)], whole, treedef)
     work.problems += [
-        _misses.unmatched(decision, form, value, root)
+        _misses.unmatched(decision, form, value, root, entries.name)
         for decision in entries.decisions
         if decision.path not in work.reached and not decision.optional
     ]
     _apply_rules(work, entries.rules, value)
     _apply_defaults(work, entries.defaults)
-    keys = _tree.key_paths(value)
-    _ask_leaves(work, leaves, keys)
+    _ask_leaves(work, leaves, value)
     return Resolution(
         tuple(work.payloads),
         tuple(d for d in work.deciders if d is not None),
-        keys,
         tuple(work.problems),
         work.is_general,
     )
@@ -314,9 +311,7 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
                     work.deciders[i], work.payloads[i] = default, default.payload
 
 
-def _ask_leaves(
-    work: _Work, leaves: Sequence[Any], keys: Sequence[tuple[Any, ...]]
-) -> None:
+def _ask_leaves(work: _Work, leaves: Sequence[Any], value: Any) -> None:
     """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
     undecided: list[int] = []
     by_leaf: list[int] = []
@@ -326,7 +321,7 @@ def _ask_leaves(
         elif isinstance(payload, PerLeaf):
             by_leaf.append(i)
     work.is_general &= not by_leaf
-    paths = {i: tuple(map(_tree.step_of, keys[i])) for i in undecided + by_leaf}
+    paths = _tree.paths(value) if undecided or by_leaf else []
     for i in by_leaf:
         decider = work.deciders[i]
         assert decider is not None
@@ -334,7 +329,8 @@ def _ask_leaves(
         work.payloads[i] = _ask(work, decider, fn, leaves[i], paths[i])
     for i in undecided:
         place = code(paths[i], work.root)
-        decision = code(paths[i], "spec")
+        decision = code(paths[i], work.name)
+        default = "; or a default for the builder" if work.name == "spec" else ""
         work.problems.append(
             problem(
                 "undecided",
@@ -342,6 +338,6 @@ def _ask_leaves(
                 work.deciders[i],
                 there=short(leaves[i]),
                 asked="nobody decided",
-                fix=f"{decision} = 0, or None for shared; or a default for the builder",
+                fix=f"{decision} = 0, or None for shared{default}",
             )
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from staged_axes._decisions import Decision, Rule, Stage
+from staged_axes._decisions import Change, Decision, Rule, Stage
 from staged_axes._paths import Path
 
 
@@ -34,7 +34,7 @@ class Standing:
 
     def rules(self) -> tuple[Rule, ...]:
         """All rules, in the order of writing."""
-        return tuple(self._rules)
+        return tuple(sorted(self._rules, key=lambda r: r.order))
 
     def copy(self) -> Standing:
         """The same, to go on from separately."""
@@ -49,17 +49,14 @@ class Standing:
         )
         return None if new.stage.override else next(rivals, None)
 
-    def write(self, new: Decision) -> None:
+    def write(self, new: Decision) -> Change:
         """Puts a decision in the place of those that it replaces."""
-        self.forget(new.path, new.stage)
+        gone = self.forget(new.path, new.stage).went
         self._put(new)
+        return Change((new,), gone)
 
-    def forget(self, path: Path, by: Stage) -> list[Decision]:
-        """Removes what a stage may remove at and below a place.
-
-        Returns:
-          The decisions that are gone.
-        """
+    def forget(self, path: Path, by: Stage) -> Change:
+        """Removes what a stage may remove at and below a place."""
         gone = [
             decision
             for place in self._at_and_below(path)
@@ -68,24 +65,47 @@ class Standing:
         ]
         for decision in gone:
             self._remove(decision)
-        return gone
+        return Change((), tuple(gone))
 
-    def write_rule(self, new: Rule) -> None:
+    def write_rule(self, new: Rule) -> Change:
         """Puts a rule last; one of the same pattern and stage is replaced."""
-        self._rules = [
+        gone = tuple(
             old
             for old in self._rules
-            if (old.stage, old.under) != (new.stage, new.under)
-            or not (old.pattern is new.pattern or old.pattern == new.pattern)
-        ]
-        self._rules.append(new)
+            if (old.stage, old.under) == (new.stage, new.under)
+            and (old.pattern is new.pattern or old.pattern == new.pattern)
+        )
+        for old in gone:
+            self._remove(old)
+        self._put(new)
+        return Change((new,), gone)
 
-    def restore(self, entry: Decision | Rule) -> None:
+    def restore(self, entry: Decision | Rule) -> Change:
         """Puts back an entry as it was."""
-        if isinstance(entry, Decision):
+        self._put(entry)
+        return Change((entry,), ())
+
+    def revert(self, change: Change) -> Change:
+        """Undoes a change, but for what somebody has written in its place since."""
+        gone = tuple(entry for entry in change.came if self.has(entry))
+        for entry in gone:
+            self._remove(entry)
+        back = tuple(entry for entry in change.went if self._is_free(entry))
+        for entry in back:
             self._put(entry)
-        else:
-            self._rules.append(entry)
+        return Change(back, gone)
+
+    def has(self, entry: Decision | Rule) -> bool:
+        """Does this very entry stand?"""
+        if isinstance(entry, Rule):
+            return any(rule is entry for rule in self._rules)
+        return self._places.get(entry.path, {}).get(entry.stage) is entry
+
+    def _is_free(self, entry: Decision | Rule) -> bool:
+        """Has its stage written nothing else in the place of an entry?"""
+        if isinstance(entry, Rule):
+            return True
+        return entry.stage not in self._places.get(entry.path, {})
 
     def _at_and_below(self, path: Path) -> list[Path]:
         """The decided places at and below the path."""
@@ -93,13 +113,19 @@ class Standing:
             return [p for p in self._places if p[: len(path)] == path]
         return [path] if path in self._places else []
 
-    def _put(self, new: Decision) -> None:
-        """Adds a decision, and counts it at the places above its own."""
+    def _put(self, new: Decision | Rule) -> None:
+        """Adds an entry; a decision is counted at the places above its own."""
+        if isinstance(new, Rule):
+            self._rules.append(new)
+            return
         self._places.setdefault(new.path, {})[new.stage] = new
         self._above.update(new.path[:depth] for depth in range(len(new.path)))
 
-    def _remove(self, old: Decision) -> None:
+    def _remove(self, old: Decision | Rule) -> None:
         """Undoes `_put`."""
+        if isinstance(old, Rule):
+            self._rules = [rule for rule in self._rules if rule is not old]
+            return
         here = self._places[old.path]
         del here[old.stage]
         if not here:

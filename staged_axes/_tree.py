@@ -12,9 +12,8 @@ from attrs import fields as attrs_fields
 from attrs import frozen
 from attrs import has as is_attrs
 
-from staged_axes import _compat
-from staged_axes._display import short
-from staged_axes._paths import Index, Key, Name, Path, Step
+from staged_axes._compat import node_class, node_data, treedef_nodes, vmappable_types
+from staged_axes._paths import Index, Key, Name, Path, Step, item_step
 from staged_axes.errors import BindError, Problem, error
 
 Leaves = list[Any]
@@ -56,37 +55,30 @@ def too_deep(value: Any) -> BindError:
 
 def has_vmappable(treedef: Any) -> bool:
     """Is a node of a type among it that `jax.vmap` takes as a leaf?"""
-    types = _compat.vmappable_types()
+    types = vmappable_types()
     return bool(types) and any(
-        _compat.node_class(row) in types
-        for row in _compat.treedef_nodes(treedef)
-        if _compat.node_class(row) is not None
+        node_class(row) in types
+        for row in treedef_nodes(treedef)
+        if node_class(row) is not None
     )
 
 
 def is_vmappable(x: Any) -> bool:
     """Is it one leaf for `jax.vmap`, though it is a node for `jax.tree`?"""
-    return type(x) in _compat.vmappable_types()
+    return type(x) in vmappable_types()
 
 
 def key_paths(value: Any) -> tuple[tuple[Any, ...], ...]:
     """The path of each leaf in JAX's own keys, in flatten order."""
-    flat, _ = jtu.tree_flatten_with_path(value, is_leaf=is_vmappable)
+    # A look at each node from Python doubles the cost: only where one may be found.
+    is_leaf = is_vmappable if vmappable_types() else None
+    flat, _ = jtu.tree_flatten_with_path(value, is_leaf=is_leaf)
     return tuple(keys for keys, _ in flat)
 
 
 def paths(value: Any) -> list[Path]:
     """The path of each leaf, in flatten order."""
-    return [path for path, _ in units(value, lambda _: False)]
-
-
-def abstract(leaf: Any) -> Any:
-    """What stays of a leaf when its data is gone: shape and dtype, or a short text."""
-    if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
-        return jax.ShapeDtypeStruct(  # type: ignore[no-untyped-call]
-            leaf.shape, leaf.dtype
-        )
-    return short(leaf)
+    return [tuple(map(step_of, keys)) for keys in key_paths(value)]
 
 
 def units(value: Any, is_unit: Callable[[Any], bool]) -> Iterator[tuple[Path, Any]]:
@@ -105,15 +97,13 @@ def step_of(key: Any) -> Step:
             return Name(key.name)
         case jtu.SequenceKey():
             return Index(key.idx)
-        case jtu.DictKey() | jtu.FlattenedIndexKey():
-            plain = key.key
-        case _:
-            plain = getattr(key, "name", getattr(key, "key", key))
-    if isinstance(plain, str):
-        return Name(str.__str__(plain), is_item=isinstance(key, jtu.DictKey))
-    if isinstance(plain, int) and not isinstance(plain, bool):
-        return Index(int(plain))
-    return Key(plain)
+        case jtu.DictKey():
+            return item_step(key.key)
+        case jtu.FlattenedIndexKey():
+            return Index(key.key)
+    # A class may be registered with keys of any kind.
+    plain = getattr(key, "name", getattr(key, "key", key))
+    return Name(plain) if isinstance(plain, str) else item_step(plain)
 
 
 def children(node: Any) -> list[Child]:
@@ -160,7 +150,7 @@ def statics(node: Any, below: list[Child]) -> dict[str, Any]:
         for name, x in attributes(node).items()
         if name not in named and not any(x is o for o in objects)
     }
-    hidden = _compat.node_data(_compat.treedef_nodes(jtu.tree_structure(node))[-1])
+    hidden = node_data(treedef_nodes(jtu.tree_structure(node))[-1])
     is_empty = hidden is None or (isinstance(hidden, tuple) and not hidden)
     return found if found or is_empty else {"(metadata)": hidden}
 
@@ -188,7 +178,7 @@ def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
     Such a tracer comes from a transformation that may have ended; JAX would fail far
     from the cause, or serve a program that knows it.
     """
-    data = [_compat.node_data(row) for row in _compat.treedef_nodes(treedef)]
+    data = [node_data(row) for row in treedef_nodes(treedef)]
     if not _holds_tracer([d for d in data if d is not None]):
         return []
     return [

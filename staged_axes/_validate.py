@@ -9,20 +9,49 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import jax
-import numpy as np
 from attrs import frozen
 
 from staged_axes import _tree
-from staged_axes._axes import STATIC
-from staged_axes._decisions import UNDECIDED
+from staged_axes._axes import AXES, PerLeaf
+from staged_axes._decisions import Default
 from staged_axes._display import short
+from staged_axes._leaves import Kinds, Shape, shape_of
 from staged_axes._misses import Decider, problem
 from staged_axes._paths import Path, code
-from staged_axes.errors import Problem
+from staged_axes.errors import Problem, count
 
-Shape: TypeAlias = tuple[int, ...]
-Places: TypeAlias = Callable[[int], tuple[str, Path]]
+
+@frozen
+class Place:
+    """Where a leaf is: in which value, and what to type to decide for it.
+
+    Attributes:
+      root: What the value is called in code.
+      path: The way from there to the leaf.
+      name: What the record is called in code.
+    """
+
+    root: str
+    path: Path
+    name: str = "spec"
+
+    def __str__(self) -> str:
+        return code(self.path, self.root)
+
+    def shared(self, decider: Decider) -> str:
+        """What to type to share the leaf."""
+        if self.name == "spec" or not (self.path and isinstance(decider, Default)):
+            return f"{code(self.path, self.name)} = None"
+        if isinstance(decider.payload, PerLeaf):
+            return f"let {self.name} give None for it"
+        default = AXES.text(decider.payload)
+        return (
+            f"spec = sa.AxesBuilder(default={default}); {code(self.path)} = None; "
+            f"{self.name} = spec"
+        )
+
+
+Places: TypeAlias = Callable[[int], Place]
 
 
 @frozen
@@ -41,7 +70,7 @@ class Checked:
 
 
 def check(
-    leaves: Sequence[Any],
+    kinds: Kinds,
     payloads: Sequence[Any],
     deciders: Sequence[Decider],
     place: Places,
@@ -51,135 +80,120 @@ def check(
     """Resolves negative axes and finds what does not fit.
 
     Args:
-      leaves: Concrete or abstract; only shapes are read.
+      kinds: What is there.
       payloads: What was decided for each leaf.
       deciders: Who decided it.
-      place: From the number of a leaf to the name of its value and its path; asked
-        only where something is wrong.
+      place: From the number of a leaf to its place; asked only where something is
+        wrong.
       axis_size: The batch size, where the user gives it.
     """
-    axes: list[int | None] = [None] * len(leaves)
-    sizes: dict[int, list[int]] = {}
-    problems: list[Problem] = []
-    for i, (leaf, axis) in enumerate(zip(leaves, payloads, strict=True)):
-        if axis is None or axis is STATIC or axis is UNDECIDED:
-            continue
-        shape = shape_of(leaf)
-        if shape is not None and -len(shape) <= axis < len(shape):
-            axes[i] = axis % len(shape)
-            sizes.setdefault(shape[axis], []).append(i)
-        else:
-            problems.append(_no_axis(leaf, shape, axis, deciders[i], *place(i)))
+    pairs = list(zip(payloads, kinds.shapes, strict=True))
+    counts = Counter(pairs)  # the different ones are few, however many the leaves
+    front = {pair: _from_front(*pair) for pair in counts if _fits(*pair)}
+    size_of: dict[tuple[Any, Shape | None], int] = {
+        (asked, shape): shape[axis]
+        for (asked, shape), axis in front.items()
+        if axis is not None and shape is not None
+    }
+    problems = [
+        _no_axis(kinds.text(i), *pairs[i][::-1], deciders[i], place(i))
+        for i in range(len(pairs) if len(front) < len(counts) else 0)
+        if pairs[i] not in front
+    ]
+    sizes: Counter[int] = Counter()
+    for pair, size in size_of.items():
+        sizes[size] += counts[pair]
+    axes = [front.get(pair) for pair in pairs]
     expected = axis_size
     if expected is None and sizes:
-        expected = max(sizes, key=lambda size: len(sizes[size]))
+        expected = max(sizes, key=sizes.__getitem__)
     if sizes and set(sizes) != {expected}:
-        problems += _sizes(
-            leaves, axes, sizes, deciders, place, expected, axis_size is not None
-        )
+        by_leaf = [size_of.get(pair) for pair in pairs]
+        is_given = axis_size is not None
+        problems += _sizes(kinds, axes, by_leaf, deciders, place, expected, is_given)
     return Checked(tuple(axes), expected, tuple(problems))
 
 
-def shape_of(leaf: Any) -> Shape | None:
-    """The shape of a leaf that can be mapped; None where it is no array at all."""
-    if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
-        return leaf.shape
-    if isinstance(leaf, np.ndarray | np.generic):
-        return None if leaf.dtype.kind in "OSUMm" else leaf.shape
-    if isinstance(leaf, bool | int | float | complex):
-        return ()
-    if _tree.is_vmappable(leaf):
-        return tuple(leaf.shape)
-    if hasattr(leaf, "__jax_array__"):
-        return tuple(np.shape(leaf.__jax_array__()))
-    return None
+def _fits(axis: Any, shape: Shape | None) -> bool:
+    """Has an array of this shape the axis, if it needs to have one?"""
+    if not isinstance(axis, int):  # None, STATIC, or UNDECIDED, which has its own row
+        return True
+    return shape is not None and -len(shape) <= axis < len(shape)
 
 
-def is_array(leaf: Any) -> bool:
-    """Is it something that JAX can trace: an array, a number, or abstract?"""
-    return shape_of(leaf) is not None
+def _from_front(axis: Any, shape: Any) -> int | None:
+    """The axis counted from the front; None for a shared leaf."""
+    return axis % len(shape) if isinstance(axis, int) else None
 
 
 def _no_axis(
-    leaf: Any,
+    there: str,
     shape: Shape | None,
     axis: int,
     decider: Decider,
-    root: str,
-    path: Path,
+    place: Place,
 ) -> Problem:
     """The problem of a leaf that does not have the axis."""
-    share = f"{code(path)} = None  shares it"
+    share = f"to share it:  {place.shared(decider)}"
     if shape is None:
         return problem(
             "not-array",
-            code(path, root),
+            str(place),
             decider,
-            there=short(leaf),
+            there=there,
             asked=f"axis {axis}, but it is no array",
             axis=axis,
             fix=share,
         )
+    n = len(shape)
+    to_map = f"take an axis from {-n} to {n - 1}" if n else "give it a batch axis"
     return problem(
         "axis",
-        code(path, root),
+        str(place),
         decider,
-        there=short(leaf),
+        there=there,
         asked=f"axis {axis}, but its shape is {shape}",
         axis=axis,
         shape=shape,
-        fix=f"{share}; to map it, give it a batch axis",
+        fix=f"{share} ; to map it, {to_map}",
     )
 
 
 def _sizes(
-    leaves: Sequence[Any],
+    kinds: Kinds,
     axes: Sequence[int | None],
-    sizes: dict[int, list[int]],
+    sizes: Sequence[int | None],
     deciders: Sequence[Decider],
     place: Places,
     expected: int | None,
     is_given: bool,
 ) -> list[Problem]:
     """A row for each leaf whose size is not the expected one, and one that has it."""
-    odd = [i for size, rows in sizes.items() if size != expected for i in rows]
-    witness = sizes.get(expected or 0, [])[:1] if not is_given else []
-    counts = Counter({size: len(rows) for size, rows in sizes.items()})
+    wanted = f"{expected} in {count(sizes.count(expected), 'leaf', 'leaves')}"
+    if is_given:
+        wanted = f"axis_size={expected}"
+    odd = [i for i, size in enumerate(sizes) if size not in (None, expected)]
+    witness = [] if is_given else [sizes.index(expected)]
     problems = []
-    for i in [*witness, *sorted(odd)]:
-        root, path = place(i)
-        axis, shape = axes[i], shape_of(leaves[i])
-        assert axis is not None
-        assert shape is not None
-        size = shape[axis]
-        wanted = (
-            f"axis_size={expected}"
-            if is_given
-            else f"{expected} in {_count(counts[expected or 0])}"
-        )
+    for i in [*witness, *odd]:
+        is_odd = sizes[i] != expected
         problems.append(
             problem(
-                "size",
-                code(path, root),
+                "axis-size" if is_given else "size",
+                str(place(i)),
                 deciders[i],
-                there=short(leaves[i]),
-                asked=f"axis {axis} has size {size}"
-                + ("" if i in witness else f", but {wanted}"),
-                axis=axis,
-                shape=shape,
-                fix=""
-                if i in witness
-                else f"is {code(path, root)} the same for all {expected}? "
-                f"Then  {code(path)} = None\n"
-                f"otherwise give it {expected} entries along axis {axis}",
+                there=kinds.text(i),
+                asked=f"axis {axes[i]} has size {sizes[i]}"
+                + (f", but {wanted}" if is_odd else ""),
+                axis=axes[i],
+                shape=kinds.shapes[i],
+                fix=f"is {place(i)} the same for all {expected}? Then  "
+                f"{place(i).shared(deciders[i])} ; else give it that size"
+                if is_odd
+                else "",
             )
         )
     return problems
-
-
-def _count(n: int) -> str:
-    """`1 leaf`, `2 leaves`."""
-    return f"{n} leaf" if n == 1 else f"{n} leaves"
 
 
 def against_template(
@@ -263,16 +277,22 @@ def _shape(
     )
 
 
-def nothing_mapped(root: str, deciders: Sequence[Decider]) -> list[Problem]:
-    """A row for each decision by which a value ended without a mapped leaf."""
+def nothing_mapped(roots: Sequence[str], deciders: Sequence[Decider]) -> list[Problem]:
+    """A row for each decision by which values ended without a mapped leaf.
+
+    Args:
+      roots: What the value of each leaf is called in code.
+      deciders: Who decided for each leaf.
+    """
+    fix = "map something (is a path misspelt?), or say how many there are:  axis_size=n"
+    found = Counter(zip(roots, deciders, strict=True))
     return [
         problem(
             "nothing-mapped",
             root,
             decider,
-            there=f"{_count(deciders.count(decider))}, shared",
-            fix="map a leaf:  spec.x = 0  (is a path misspelt?), or say how many "
-            "there are:  axis_size=n",
+            there=f"{count(n, 'leaf', 'leaves')}, shared",
+            fix=fix,
         )
-        for decider in dict.fromkeys(deciders)
-    ]
+        for (root, decider), n in found.items()
+    ] or [problem("nothing-mapped", "arguments", None, there="no leaf", fix=fix)]

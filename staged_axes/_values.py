@@ -12,12 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from staged_axes import _alike, _members, _provenance, _tree, _validate
+from staged_axes import _alike, _members, _provenance, _tree
 from staged_axes._arguments import says
 from staged_axes._decisions import Entries
 from staged_axes._display import short
 from staged_axes._fit import Fit, fit
 from staged_axes._grow import Growth, grow
+from staged_axes._leaves import shape_of
 from staged_axes._misses import Decider, problem
 from staged_axes._paths import Path, code
 from staged_axes.errors import BindError, MemberError, Problem, error, unfit
@@ -133,7 +134,7 @@ def _odd(growth: Growth, i: int, parts: Sequence[Any]) -> Problem | None:
                 there=f"{short(part)} in values[{n}]",
                 asked=f"{short(first)} in values[0]",
                 axis=axis,
-                shape=_validate.shape_of(part),
+                shape=shape_of(part),
                 fix="give all of them one shape and one dtype",
             )
     return None
@@ -141,7 +142,7 @@ def _odd(growth: Growth, i: int, parts: Sequence[Any]) -> Problem | None:
 
 def _form(x: Any) -> tuple[Any, ...]:
     """Shape and dtype of what can be mapped."""
-    shape = _validate.shape_of(x)
+    shape = shape_of(x)
     return (None,) if shape is None else (shape, _members.dtype_of(x))
 
 
@@ -224,9 +225,9 @@ def _misfit(
         return _alike.shared_differs(
             path, decider, part, leaf, "the new member", "the batch"
         )
-    shape = _validate.shape_of(leaf) or ()
+    shape = shape_of(leaf) or ()
     single = (*shape[:axis], *shape[axis + 1 :])
-    if _validate.shape_of(part) == single and _members.are_of_one_kind(leaf, part):
+    if shape_of(part) == single and _members.are_of_one_kind(leaf, part):
         return None
     wanted = jax.ShapeDtypeStruct(  # type: ignore[no-untyped-call]
         single, _members.dtype_of(leaf)
@@ -238,7 +239,7 @@ def _misfit(
         there=f"{short(part)} in the new member",
         asked=f"{short(wanted)} for each example of the batch",
         axis=axis,
-        shape=_validate.shape_of(part),
+        shape=shape_of(part),
         fix="give it the shape and the kind of numbers of one example",
     )
 

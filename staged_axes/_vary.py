@@ -7,18 +7,20 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from staged_axes import _members, _misses, _tree, _validate
+from staged_axes import _members, _misses, _tree
 from staged_axes._axes import AXES
 from staged_axes._decisions import Decision, Default, Stage
 from staged_axes._display import short
 from staged_axes._fit import fit
+from staged_axes._leaves import is_array, shape_of
 from staged_axes._match import locate
 from staged_axes._misses import problem
 from staged_axes._paths import Path, code, parse
 from staged_axes._placeholders import Places, walk
 from staged_axes._provenance import Source
-from staged_axes._record import Record, StageBlock, orders
+from staged_axes._record import Record, orders
 from staged_axes._resolve import Resolution, resolve
+from staged_axes._staging import StageBlock
 from staged_axes.errors import BindError, Problem, RecordError, error, unfit
 
 
@@ -137,7 +139,7 @@ def _put(
         fault = _fault(leaves[i], ask, part)
         if fault:
             problems.append(fault)
-        if _validate.is_array(part):
+        if is_array(part):
             leaves[i] = evolve(leaves[i], new=part, ask=ask)
     return problems
 
@@ -166,7 +168,7 @@ def _left_out(leaves: list[_Leaf], resolved: Resolution) -> list[Problem]:
     for leaf, axis, decider in zip(
         leaves, resolved.payloads, resolved.deciders, strict=True
     ):
-        shape = _validate.shape_of(leaf.new)
+        shape = shape_of(leaf.new)
         if not isinstance(axis, int):
             continue
         if leaf.ask is None:
@@ -185,7 +187,7 @@ def _left_out(leaves: list[_Leaf], resolved: Resolution) -> list[Problem]:
                     "like=..., the value of one example",
                 )
             )
-        elif shape == _validate.shape_of(leaf.own):
+        elif shape == shape_of(leaf.own):
             problems.append(
                 problem(
                     "twice",
@@ -277,7 +279,7 @@ def _fault(leaf: _Leaf, ask: Decision, part: Any) -> Problem | None:
             asked=f"varied by {code(ask.path)} too",
             fix="keep one of the two",
         )
-    if not _validate.is_array(leaf.own):
+    if not is_array(leaf.own):
         return problem(
             "not-array",
             place,
@@ -286,7 +288,7 @@ def _fault(leaf: _Leaf, ask: Decision, part: Any) -> Problem | None:
             asked="to vary, but it is no array",
             fix="what is no array is the same in the whole batch",
         )
-    if not _validate.is_array(part):
+    if not is_array(part):
         return problem(
             "not-array",
             place,
@@ -302,7 +304,7 @@ def _fault(leaf: _Leaf, ask: Decision, part: Any) -> Problem | None:
             ask,
             there=short(leaf.own),
             asked=f"given {short(part)}: other numbers",
-            shape=_validate.shape_of(part),
+            shape=shape_of(part),
             fix=f"array.astype({_members.dtype_of(leaf.own)})",
         )
     return None

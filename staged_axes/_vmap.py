@@ -13,17 +13,19 @@ from typing import Any
 
 import jax
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from staged_axes import _provenance, _tree, _validate
 from staged_axes._arguments import Argument, InAxes, Says, in_axes_of
 from staged_axes._axes import AXES, STATIC
+from staged_axes._decisions import Entries
 from staged_axes._display import short
+from staged_axes._leaves import kinds
 from staged_axes._misses import Decider
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
 from staged_axes._paths import Path, code
 from staged_axes._resolve import resolve
-from staged_axes.errors import BatchError, Problem, error, unfit
+from staged_axes.errors import BatchError, Problem, error, unfit, with_article
 
 
 @frozen(kw_only=True)
@@ -76,6 +78,15 @@ class Mapped:
         leaves, treedef = _tree.flatten((tuple(args), dict(kwargs)))
         arguments = self.in_axes.place(args, kwargs)
         return plan(arguments, leaves, treedef, self.axis_size), leaves
+
+    def everyone(self) -> list[Says]:
+        """All that say something of axes."""
+        out = [] if isinstance(self.out_says, Auto) else [self.out_says]
+        return [*self.in_axes.everyone(), *out]
+
+    def said(self) -> tuple[Entries, ...]:
+        """All that is said of axes now; the same objects for as long as it counts."""
+        return tuple(says.entries() for says in self.everyone())
 
     def run(self, plan: Plan, leaves: Sequence[Any]) -> tuple[list[Any], Output]:
         """Maps the function over the leaves.
@@ -199,8 +210,9 @@ def mapped_of(
     if not callable(fn):
         raise error(
             BatchError,
-            f"a function is mapped, not a {short(fn)}.",
+            f"vmap maps a function, not {with_article(short(fn))}.",
             Problem(kind="argument", path="fn", there=short(fn)),
+            fixes=["sa.vmap(fn, in_axes=...)(value)"],
         )
     if axis_size is not None and (
         isinstance(axis_size, bool)
@@ -209,8 +221,8 @@ def mapped_of(
     ):
         raise error(
             BatchError,
-            f"axis_size is the number of examples, not {short(axis_size)}.",
-            Problem(kind="argument", path="axis_size", there=repr(axis_size)[:40]),
+            f"axis_size is the number of examples, not {axis_size!r:.40}.",
+            Problem(kind="argument", path="axis_size", there=short(axis_size)),
             fixes=["axis_size=32, or leave it out where a leaf is mapped"],
         )
     source = _provenance.caller()
@@ -239,12 +251,15 @@ def plan(
     deciders: list[Decider] = []
     problems: list[Problem] = []
     owners: list[tuple[int, int]] = []
+    names: list[str] = []
     for n, (argument, part) in enumerate(
         zip(arguments, _argument_treedefs(treedef), strict=True)
     ):
         start = len(payloads)
+        entries = argument.says.entries()
+        names.append(entries.name or argument.place)
         resolved = resolve(
-            argument.says.entries(),
+            evolve(entries, name=names[n]),
             AXES,
             argument.value,
             leaves[start : start + part.num_leaves],
@@ -261,23 +276,24 @@ def plan(
     def paths(n: int) -> list[Path]:
         return _tree.paths(arguments[n].value)
 
-    def place(i: int) -> tuple[str, Path]:
+    def place(i: int) -> _validate.Place:
         n, k = owners[i]
-        return arguments[n].name, paths(n)[k]
+        return _validate.Place(arguments[n].name, paths(n)[k], names[n])
 
-    checked = _validate.check(leaves, payloads, deciders, place, axis_size=axis_size)
+    there = kinds(leaves)
+    checked = _validate.check(there, payloads, deciders, place, axis_size=axis_size)
     problems += checked.problems
     if not problems and checked.batch_size is None:
-        root = arguments[0].name if len(arguments) == 1 else "arguments"
-        problems += _validate.nothing_mapped(root, deciders)
+        roots = [arguments[n].name for n, _ in owners]
+        problems += _validate.nothing_mapped(roots, deciders)
     if problems or checked.batch_size is None:
         raise unfit(problems)
     return Plan(
         treedef=treedef,
         axes=checked.axes,
         is_fixed=tuple(
-            payload is STATIC or (axis is None and not _validate.is_array(leaf))
-            for payload, axis, leaf in zip(payloads, checked.axes, leaves, strict=True)
+            payload is STATIC or shape is None
+            for payload, shape in zip(payloads, there.shapes, strict=True)
         ),
         batch_size=checked.batch_size,
     )

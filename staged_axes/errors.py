@@ -2,26 +2,35 @@
 
     StagedAxesError
     ├── RecordError (TypeError)       a decision that cannot be written down
+    │   └── FieldError (AttributeError)   ... as the declared class has no such leaf
     ├── ConflictError (ValueError)    two stages decide one place differently
     ├── BindError (ValueError)        a record and a value do not fit
     │   ├── BindConflictError         ... and a conflict is among the reasons
     │   └── MemberError (IndexError)  a batch does not have the example asked for
-    └── BatchError (ValueError)       a mapped function was called, or answered, wrongly
+    ├── BatchError (ValueError)       a mapped function was called, or answered, wrongly
+    └── PipelineError (ValueError)    stages that are none, or do not fit together
 
 Every error carries its data in `problems`; the text is made from that data.
 """
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from attrs import frozen
 
-ROWS = 8
-CELL = 90
+from staged_axes._display import Table
+
 TEXT = 2000
+HEADLINE = 320
+ROWS = 8
+WIDTH = 130
+FIXES = 3
+FIX = 300
 
 
 @frozen(kw_only=True)
@@ -76,6 +85,13 @@ class RecordError(StagedAxesError, TypeError):
     """A decision that cannot be written down: a bad axis, name, path or rule."""
 
 
+class FieldError(RecordError, AttributeError):
+    """A name that the declared class does not have, or has as static data.
+
+    An `AttributeError` too, so that `hasattr` and `getattr` with a default answer.
+    """
+
+
 class ConflictError(StagedAxesError, ValueError):
     """Two stages decide one place differently."""
 
@@ -96,25 +112,49 @@ class BatchError(StagedAxesError, ValueError):
     """A mapped function was set up, called, or answered in a way that cannot work."""
 
 
+class PipelineError(StagedAxesError, ValueError):
+    """A stage that is none, or stages that do not fit together."""
+
+
 ErrorType = TypeVar("ErrorType", bound=StagedAxesError)
 
 
-def clip(text: str, width: int = CELL) -> str:
+class RecompileWarning(UserWarning):
+    """One field alone has made many programs of one function."""
+
+
+def clip(text: str, width: int) -> str:
     """`text` on one line, at most `width` characters long."""
     line = " ".join(text.split())
     return line if len(line) <= width else line[: width - 3] + "..."
 
 
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows with their cells in line, empty columns left out."""
-    cells = [[clip(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width
-        ).rstrip()
-        for row in cells
-    ]
+def few(names: Sequence[str], count: int = 6) -> str:
+    """The first of some names, and how many more there are.
+
+    Example:
+      >>> few(["a", "b", "c", "d"], 2)
+      'a, b and 2 more'
+    """
+    rest = len(names) - count
+    return ", ".join(names[:count]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def with_article(noun: str) -> str:
+    """A noun with its article.
+
+    Example:
+      >>> with_article("str"), with_article("int"), with_article("f32[3]")
+      ('a str', 'an int', 'an f32[3]')
+    """
+    if noun == "None":
+        return noun
+    return f"an {noun}" if re.match(r"[AEIOUaeio]|f\d", noun) else f"a {noun}"
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """A number of things: `1 leaf`, `2 leaves`."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
 
 
 def message(
@@ -124,18 +164,40 @@ def message(
 
     Long parts are shortened so that the whole stays below 2,000 characters.
     """
-    rows = [(p.path, p.there, p.asked, p.decided_by) for p in problems if p.path]
-    lines = columns(rows[:ROWS])
-    more = len(rows) - ROWS
-    fixes = list(dict.fromkeys(fixes or [p.fix for p in problems if p.fix]))[:3]
-    parts = [clip(headline, 400)]
-    if lines:
-        parts += ["", *(f"  {line[:170]}" for line in lines)]
-        parts += [f"  and {more} more"] if more > 0 else []
-    for i, fix in enumerate(fixes):
-        indented = fix[:300].replace("\n", "\n       ")
-        parts += ["", f"  Fix: {indented}"] if i == 0 else [f"       {indented}"]
-    return "\n".join(parts)[:TEXT]
+    turns = _by_turns(problems)
+    shown = [problems[i] for i in sorted(turns[:ROWS])]
+    rows = [(p.path, p.there, p.asked, p.decided_by) for p in shown]
+    parts = [clip(headline, HEADLINE)]
+    parts += ["", *_lines(rows)] if rows else []
+    parts += [f"  and {len(turns) - ROWS} more"] if len(turns) > ROWS else []
+    text = "\n".join(parts)
+    found = [problems[i].fix for i in turns if problems[i].fix]
+    fixes = list(dict.fromkeys(fixes or found))
+    for i, fix in enumerate(fixes[:FIXES]):
+        lead = "       " if i else "\n  Fix: "
+        part = "\n" + lead + fix[:FIX].replace("\n", "\n       ")
+        text += part if len(text + part) < TEXT else ""
+    return text
+
+
+def _by_turns(problems: Sequence[Problem]) -> list[int]:
+    """The problems by number: the first of each kind, then the second of each, ..."""
+    seen: Counter[str] = Counter()
+    rank = []
+    for problem in problems:
+        rank.append(seen[problem.kind])
+        seen[problem.kind] += 1
+    return sorted(range(len(problems)), key=lambda i: rank[i])
+
+
+def _lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """The rows as text, those one after another with the same cells in line."""
+    lines = []
+    for filled, group in itertools.groupby(rows, lambda row: [bool(x) for x in row]):
+        cells = tuple(tuple(itertools.compress(row, filled)) for row in group)
+        table = Table("", ("",) * sum(filled), cells)
+        lines += [f"  {line}" for line in table.plain(WIDTH).splitlines()]
+    return lines
 
 
 def error(
@@ -148,126 +210,117 @@ def error(
     return cls(message(headline, problems, fixes=fixes), problems)
 
 
-# One sentence for a value that has one kind of problem: singular, plural.
+# One sentence for each kind of problem between a record and a value.
 SENTENCES = {
     "unknown": (
-        "1 decision points at something this value does not have.",
-        "{n} decisions point at something this value does not have.",
+        "1 decision points at something this value does not have",
+        "{n} decisions point at something this value does not have",
     ),
     "static": (
-        "1 decision points at a static field.",
-        "{n} decisions point at static fields.",
+        "1 decision points at a static field",
+        "{n} decisions point at static fields",
     ),
-    "unmatched": ("1 rule matches no leaf.", "{n} rules match no leaf."),
-    "undecided": (
-        "nobody decided about 1 leaf.",
-        "nobody decided about {n} leaves.",
-    ),
+    "unmatched": ("1 rule matches no leaf", "{n} rules match no leaf"),
+    "undecided": ("nobody decided about 1 leaf", "nobody decided about {n} leaves"),
     "axis": (
-        "1 leaf does not have the axis on which it is mapped.",
-        "{n} leaves do not have the axis on which they are mapped.",
+        "1 leaf does not have the axis on which it is mapped",
+        "{n} leaves do not have the axis on which they are mapped",
     ),
     "not-array": (
-        "1 leaf is mapped but is no array.",
-        "{n} leaves are mapped but are no arrays.",
+        "1 leaf is mapped but is no array",
+        "{n} leaves are mapped but are no arrays",
     ),
-    "size": ("", "the mapped leaves do not agree on the batch size."),
+    "size": ("the mapped leaves do not agree on the batch size",) * 2,
+    "axis-size": (
+        "1 mapped leaf does not have the size that axis_size gives",
+        "{n} mapped leaves do not have the size that axis_size gives",
+    ),
     "shape": (
-        "1 leaf does not have the shape that the template asks for.",
-        "{n} leaves do not have the shape that the template asks for.",
+        "1 leaf does not have the shape that the template asks for",
+        "{n} leaves do not have the shape that the template asks for",
     ),
     "structure": (
-        "value and template differ in 1 leaf.",
-        "value and template differ in {n} leaves.",
+        "value and template differ in 1 leaf",
+        "value and template differ in {n} leaves",
     ),
-    "tracer": (
-        "1 static field holds a tracer.",
-        "{n} static fields hold tracers.",
+    "tracer": ("1 static field holds a tracer", "{n} static fields hold tracers"),
+    "conflict": (
+        "1 place is decided differently by two stages",
+        "{n} places are decided differently by two stages",
     ),
-    "conflict": ("", "a place is decided differently by two stages."),
     "payload": (
-        "a function gave something that is no axis.",
-        "functions gave something that is no axis in {n} places.",
+        "1 place got something that is no axis from a function",
+        "{n} places got something that is no axis from a function",
     ),
-    "nothing-mapped": (
-        "no leaf is mapped, so the batch size is not known.",
-        "no leaf is mapped, so the batch size is not known.",
-    ),
-    "alike": ("", "the values are not built alike."),
+    "nothing-mapped": ("no leaf is mapped, so the batch size is not known",) * 2,
+    "alike": ("the values are not built alike",) * 2,
     "static-differs": (
-        "1 static field is not the same in all values.",
-        "{n} static fields are not the same in all values.",
+        "1 static field is not the same in all values",
+        "{n} static fields are not the same in all values",
     ),
     "shared-differs": (
-        "1 shared leaf is not the same in all values.",
-        "{n} shared leaves are not the same in all values.",
+        "1 shared leaf is not the same in all values",
+        "{n} shared leaves are not the same in all values",
     ),
     "member": (
-        "1 mapped leaf does not have one shape and dtype in all values.",
-        "{n} mapped leaves do not have one shape and dtype in all values.",
+        "1 mapped leaf does not have one shape and dtype in all values",
+        "{n} mapped leaves do not have one shape and dtype in all values",
     ),
     "whole": (
-        "1 mapped leaf cannot be taken apart or put together.",
-        "{n} mapped leaves cannot be taken apart or put together.",
+        "1 mapped leaf cannot be taken apart or put together",
+        "{n} mapped leaves cannot be taken apart or put together",
     ),
     "unsteady": (
-        "1 decision is another one for the batch than for one example.",
-        "{n} decisions are other ones for the batch than for one example.",
+        "1 decision is another one for the batch than for one example",
+        "{n} decisions are other ones for the batch than for one example",
     ),
     "unlike": (
-        "template and batch differ in 1 leaf.",
-        "template and batch differ in {n} leaves.",
+        "template and batch differ in 1 leaf",
+        "template and batch differ in {n} leaves",
     ),
     "inserted": (
-        "1 leaf does not have one axis more than in the template.",
-        "{n} leaves do not have one axis more than in the template.",
+        "1 leaf does not have one axis more than in the template",
+        "{n} leaves do not have one axis more than in the template",
     ),
     "ambiguous": (
-        "the shapes of 1 leaf allow more than one axis.",
-        "the shapes of {n} leaves allow more than one axis.",
+        "the shapes of 1 leaf allow more than one axis",
+        "the shapes of {n} leaves allow more than one axis",
     ),
     "several": (
-        "1 path names several places, and there is one array.",
-        "{n} paths name several places, each with one array.",
+        "1 path names several places, and there is one array",
+        "{n} paths name several places, each with one array",
     ),
     "empty": (
-        "1 place is empty, so there is nothing to vary.",
-        "{n} places are empty, so there is nothing to vary.",
+        "1 place is empty, so there is nothing to vary",
+        "{n} places are empty, so there is nothing to vary",
     ),
     "leaves": (
-        "1 place does not have the leaves of what is to vary it.",
-        "{n} places do not have the leaves of what is to vary them.",
+        "1 place does not have the leaves of what is to vary it",
+        "{n} places do not have the leaves of what is to vary them",
     ),
     "twice": (
-        "1 leaf is varied twice.",
-        "{n} leaves are varied twice.",
+        "1 leaf is varied twice",
+        "{n} leaves are varied twice",
     ),
     "dtype": (
-        "1 array has other numbers than the leaf that it varies.",
-        "{n} arrays have other numbers than the leaves that they vary.",
+        "1 array has other numbers than the leaf that it varies",
+        "{n} arrays have other numbers than the leaves that they vary",
     ),
     "not-varied": (
-        "1 leaf is mapped, but was given no array.",
-        "{n} leaves are mapped, but were given no array.",
+        "1 leaf is mapped, but was given no array",
+        "{n} leaves are mapped, but were given no array",
     ),
 }
 
 
 def headline(problems: Sequence[Problem]) -> str:
-    """One sentence for all problems."""
-    counts = Counter(p.kind for p in problems)
-    if len(counts) == 1:
-        ((kind, n),) = counts.items()
-        one, many = SENTENCES[kind]
-        return (one if n == 1 and one else many).format(n=n)
-    return (
-        f"{len(problems)} things do not fit: "
-        + " ".join(
-            headline([p for p in problems if p.kind == kind])[:-1] + ";"
-            for kind in counts
-        ).removesuffix(";")
-        + "."
-    )
+    """One sentence over all problems: what is wrong, in how many places."""
+    parts = []
+    for kind in dict.fromkeys(p.kind for p in problems):
+        n = sum(p.kind == kind for p in problems)
+        n = n // 2 if kind == "conflict" else n
+        parts.append(SENTENCES[kind][n != 1].format(n=n))
+    return "; ".join(parts) + "."
 
 
 def unfit(problems: Sequence[Problem]) -> BindError:
@@ -275,3 +328,12 @@ def unfit(problems: Sequence[Problem]) -> BindError:
     has_conflict = any(p.kind == "conflict" for p in problems)
     cls = BindConflictError if has_conflict else BindError
     return error(cls, headline(problems), *problems)
+
+
+def too_many_programs(name: str, path: str, count: int) -> RecompileWarning:
+    """The warning for a static field that takes many values."""
+    return RecompileWarning(
+        f"{name} was compiled {count} times because {path} alone was different. A value "
+        "that changes from call to call is better a leaf, which is traced; "
+        f"{name}.explain_recompiles() lists the values; warn_after=None turns this off."
+    )

@@ -91,8 +91,8 @@ def test_functions_without_a_name():
         == """\
 3 things in the record cannot be written as text.
 
-  spec.opt                          function <lambda>, LOST     sysid t.py:8
-  spec.win                          function local, LOST        sysid t.py:9
+  spec.opt                          function <lambda>, LOST     sysid  t.py:8
+  spec.win                          function local, LOST        sysid  t.py:9
   sa.rule(spec, Model.by_instance)  function by_instance, LOST  t.py:10
 
   Fix: define it at the top level of a module, and use it by its name there""".replace(
