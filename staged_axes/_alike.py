@@ -92,7 +92,7 @@ def _walk(model: Model, other: Any, name: str) -> list[Problem]:
         if not (_tree.is_node(x) or _tree.is_node(y)):
             continue
         ours, theirs = _tree.children(x), _tree.children(y)
-        if type(x) is not type(y) or [c.step for c in ours] != [c.step for c in theirs]:
+        if type(x) is not type(y) or ours.steps != theirs.steps:
             return [
                 problem(
                     "alike",
@@ -105,19 +105,17 @@ def _walk(model: Model, other: Any, name: str) -> list[Problem]:
                 )
             ]
         found += _statics(model, name, path, (x, ours), (y, theirs))
-        stack += [
-            ((*path, a.step), a.value, b.value)
-            for a, b in reversed(list(zip(ours, theirs, strict=True)))
-        ]
+        pairs = zip(ours.steps, ours.values, theirs.values, strict=True)
+        stack += reversed([((*path, step), a, b) for step, a, b in pairs])
     return found
 
 
-def _what(node: Any, below: list[_tree.Child], others: list[_tree.Child]) -> str:
+def _what(node: Any, below: _tree.Children, others: _tree.Children) -> str:
     """A node in short; the children that the other one lacks come first."""
     if not below:
         return short(node)
-    names = [c.step.name for c in below if isinstance(c.step, Name) and c.is_named]
-    known = {c.step.name for c in others if isinstance(c.step, Name)}
+    names = [step.name for step in below.steps if isinstance(step, Name)]
+    known = {step.name for step in others.steps if isinstance(step, Name)}
     if not names:
         return f"{type(node).__name__} of {len(below)}"
     names.sort(key=lambda name: name in known)
@@ -128,8 +126,8 @@ def _statics(
     model: Model,
     name: str,
     path: Path,
-    ours: tuple[Any, list[_tree.Child]],
-    theirs: tuple[Any, list[_tree.Child]],
+    ours: tuple[Any, _tree.Children],
+    theirs: tuple[Any, _tree.Children],
 ) -> list[Problem]:
     """A problem for each static field of one node that differs."""
     a, b = _tree.statics(*ours), _tree.statics(*theirs)

@@ -14,7 +14,7 @@ from staged_axes import _vmap as mapping
 from staged_axes._axes import STATIC
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._collapse import Row, collapse
-from staged_axes._decisions import Entries
+from staged_axes._decisions import Entries, Says
 from staged_axes._display import Table
 from staged_axes._fit import fit
 from staged_axes._leaves import Kinds
@@ -25,7 +25,7 @@ from staged_axes.errors import BindError, Problem, count, error
 
 
 @frozen(kw_only=True, repr=False)
-class BoundAxes:
+class BoundAxes(Says):
     """One axis for each leaf of a value, checked against its shapes.
 
     Made by `AxesBuilder.bind`; do not build it by hand. It keeps no array of the value.
@@ -68,16 +68,21 @@ class BoundAxes:
           >>> spec.bind(value).in_axes
           {'a': 0, 'b': None}
         """
+        marks = [object() for _ in self.leaf_axes]
         try:
             tree = self.treedef.unflatten(self.leaf_axes)
-            back = jtu.tree_leaves(tree, is_leaf=lambda x: x is None)
+            held, structure = _with_none(tree)
+            marked, wanted = _with_none(self.treedef.unflatten(marks))
+            fits = structure == wanted
         except Exception as e:
             why = f"{type(e).__name__}: {e}"
             raise self._refused(why) from e
-        # None fields of the value come back as leaves too.
-        kept = [x for x in back if x is not None]
-        if kept != [x for x in self.leaf_axes if x is not None] or any(
-            type(x) is not int for x in kept
+        # The marks tell the leaves from the value's own None.
+        kept = [x for x, mark in zip(held, marked, strict=False) if mark is not None]
+        if not (
+            fits
+            and all(x is None or type(x) is int for x in kept)
+            and kept == list(self.leaf_axes)
         ):
             why = "it changes what is put into it"
             raise self._refused(why)
@@ -302,6 +307,11 @@ class BoundAxes:
 
     def _repr_html_(self) -> str:
         return self.table().html()
+
+
+def _with_none(tree: Any) -> tuple[list[Any], Any]:
+    """Leaves and structure, with None as a leaf."""
+    return jtu.tree_flatten(tree, is_leaf=lambda x: x is None)
 
 
 def bind(

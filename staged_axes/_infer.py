@@ -98,10 +98,13 @@ def _decide(
         record.decide(path, axes[0])
         return
     start = 0
-    for child, inner in zip(_tree.children(node), treedef.children(), strict=True):
+    below = _tree.children(node)
+    for step, child, inner in zip(
+        below.steps, below.values, treedef.children(), strict=True
+    ):
         stop = start + inner.num_leaves
         if stop > start:
-            _decide(record, (*path, child.step), child.value, inner, axes[start:stop])
+            _decide(record, (*path, step), child, inner, axes[start:stop])
         start = stop
 
 

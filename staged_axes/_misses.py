@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from staged_axes import _tree
 from staged_axes._decisions import Decision, Default, Form, Rule, conflict
 from staged_axes._display import short
 from staged_axes._match import held_children, match
-from staged_axes._paths import Name, Path, code, nearest
+from staged_axes._paths import Name, code, nearest
 from staged_axes.errors import Problem, few
 
 Decider: TypeAlias = Decision | Rule | Default
@@ -46,47 +46,6 @@ def problem(
     )
 
 
-@frozen
-class Miss:
-    """What there is instead of a place.
-
-    Attributes:
-      kind: `"static"` or `"unknown"`.
-      there: What is there, in short.
-      better: The path that was meant most likely.
-    """
-
-    kind: str
-    there: str
-    better: Path | None
-
-
-def miss(path: Path, value: Any, root: str) -> Miss:
-    """Looks why a path leads nowhere."""
-    node, depth = value, 0
-    for step in path:
-        below = _tree.children(node)
-        found = match(node, below, step)
-        if not found:
-            break
-        node, depth = below[found[0]].value, depth + 1
-    step, parent = path[depth], code(path[:depth], root)
-    below = _tree.children(node)
-    static = _tree.statics(node, below) if below or _tree.is_node(node) else {}
-    if isinstance(step, Name) and step.name in static:
-        kind = type(node).__name__
-        return Miss("static", f"{parent}.{step.name} is a static field of {kind}", None)
-    like, better = [], None
-    if isinstance(step, Name):
-        like = nearest(step.name, _names(node, below))
-        better = evolve(step, name=like[0]) if like else None
-    return Miss(
-        "unknown",
-        f"{parent} is {_inventory(node, below, static, like)}",
-        (*path[:depth], better, *path[depth + 1 :]) if better else None,
-    )
-
-
 def unmatched(
     decision: Decision, form: Form, value: Any, root: str, name: str
 ) -> Problem:
@@ -99,35 +58,67 @@ def unmatched(
       root: What the value is called in code.
       name: What the record is called in code.
     """
-    missed = miss(decision.path, value, root)
+    node, depth = value, 0
+    for step in decision.path:
+        below = _tree.children(node)
+        found = match(node, below, step)
+        if not found:
+            break
+        node, depth = below.values[found[0]], depth + 1
+    step, parent = decision.path[depth], code(decision.path[:depth], root)
+    below = _tree.children(node)
     written = decision.code(form, name)
-    if missed.kind == "static":
-        fix = f"remove  {written}  (static data is no leaf and has no axis)"
-    elif missed.better:
-        better = evolve(decision, path=missed.better)
-        fix = f"did you mean  {better.code(form, name)} ?"
-    else:
-        optional = evolve(decision, optional=True)
-        fix = f"check the path; if it may be absent:  {optional.code(form, name)}"
+    static = _tree.statics(node, below) if below or _tree.is_node(node) else {}
+    if isinstance(step, Name) and step.name in static:
+        return problem(
+            "static",
+            written,
+            decision,
+            there=f"{parent}.{step.name} is a static field of {type(node).__name__}",
+            axis=decision.payload,
+            fix=f"remove  {written}  (static data is no leaf and has no axis)",
+        )
+    names = _names(node, below)
+    if isinstance(step, Name) and step.name in names:
+        return problem(
+            "unknown",
+            written,
+            decision,
+            there=f"{parent}.{step.name} is several children of a {type(node).__name__}",
+            axis=decision.payload,
+            fix=f"say which one by its position:  {code(decision.path[:depth], name)}[0]",
+        )
+    like = nearest(step.name, names) if isinstance(step, Name) else []
+    better = [
+        (*decision.path[:depth], evolve(step, name=n), *decision.path[depth + 1 :])
+        for n in like[:1]
+        if isinstance(step, Name)
+    ]
+    optional = evolve(decision, optional=True)
+    fix = (
+        f"did you mean  {evolve(decision, path=better[0]).code(form, name)} ?"
+        if better
+        else f"check the path; if it may be absent:  {optional.code(form, name)}"
+    )
     return problem(
-        missed.kind,
+        "unknown",
         written,
         decision,
-        there=missed.there,
+        there=f"{parent} is {_inventory(node, below, static, like)}",
         axis=decision.payload,
         fix=fix,
     )
 
 
-def _names(node: Any, below: list[_tree.Child]) -> list[str]:
+def _names(node: Any, below: _tree.Children) -> list[str]:
     """The names by which children of a node are reached."""
-    named = [c.step.name for c in below if isinstance(c.step, Name)]
-    is_keyless = not any(c.is_named for c in below)
-    return list(held_children(node, below)) if is_keyless else named
+    if not below.is_named:
+        return list(held_children(node, below))
+    return [step.name for step in below.steps if isinstance(step, Name)]
 
 
 def _inventory(
-    node: Any, below: list[_tree.Child], static: dict[str, Any], like: list[str]
+    node: Any, below: _tree.Children, static: dict[str, Any], like: list[str]
 ) -> str:
     """What a node has, in short; names like the one that was written come first."""
     if not below:

@@ -24,6 +24,7 @@ from staged_axes._decisions import (
     Entries,
     Form,
     Rule,
+    Says,
     Stage,
     conflict,
 )
@@ -48,7 +49,7 @@ class _Write:
     change: Change
 
 
-class Record:
+class Record(Says):
     """Decisions and rules of one builder, safe to write from several threads.
 
     While a stage is open, all writes are kept: where its body raises, what stands is

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -13,43 +14,100 @@ from attrs import frozen
 from attrs import has as is_attrs
 
 from staged_axes._compat import node_class, node_data, treedef_nodes, vmappable_types
-from staged_axes._paths import Index, Key, Name, Path, Step, item_step
+from staged_axes._paths import Index, Key, Name, Path, Step, code, item_step, words
 from staged_axes.errors import BindError, Problem, error
 
 Leaves = list[Any]
 
 
-@frozen
-class Child:
-    """One child of a node: the step that JAX gives it, and the object."""
+@frozen(slots=False, eq=False)
+class Children:
+    """The children of one node: the key that JAX gives each, and the object."""
 
-    step: Step
-    value: Any
-    is_named: bool
+    keys: Sequence[Any] = ()
+    values: Sequence[Any] = ()
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The step that leads to each."""
+        return list(map(step_of, self.keys))
+
+    @cached_property
+    def is_named(self) -> bool:
+        """Did the class give keys to its children?"""
+        return jtu.FlattenedIndexKey not in set(map(type, self.keys))
+
+    def at(self, step: Step) -> list[int]:
+        """The positions of the children to which this very step leads."""
+        if len(self._positions) < len(self):  # a class that uses a key twice
+            return [i for i, other in enumerate(self.steps) if other == step]
+        (word,) = words((step,))
+        i = self._positions.get(word)
+        return [] if i is None or step_of(self.keys[i]) != step else [i]
+
+    @cached_property
+    def _positions(self) -> dict[Any, int]:
+        """The positions by what is in the keys, which is cheaper than by step."""
+        return {word(key): i for i, key in enumerate(self.keys)}
 
 
-def flatten(value: Any) -> tuple[Leaves, Any]:
+def flatten(value: Any, root: str = "value") -> tuple[Leaves, Any]:
     """Leaves and treedef, with BCOO and other vmappable types kept as leaves.
 
     Raises:
-      BindError: The value contains itself, or is nested too deep for JAX.
+      BindError: The value contains itself, is nested too deep for JAX, or has a dict
+        whose keys have no order.
     """
     try:
         leaves, treedef = jtu.tree_flatten(value)
         if has_vmappable(treedef):
             leaves, treedef = jtu.tree_flatten(value, is_leaf=is_vmappable)
     except (RecursionError, SystemError):
-        raise too_deep(value) from None
+        raise too_deep(value, root) from None
+    except ValueError:
+        found = next(_unsorted(value), None)
+        if found is None:  # what a class of the user's raised
+            raise
+        raise _unsortable(*found, root) from None
     return leaves, treedef
 
 
-def too_deep(value: Any) -> BindError:
+def too_deep(value: Any, root: str = "value") -> BindError:
     """The error for a container that cannot be walked."""
     return error(
         BindError,
-        "this value contains itself, or is nested too deep for JAX to walk.",
-        Problem(kind="depth", path="value", there=type(value).__name__),
+        f"{root} contains itself, or is nested too deep for JAX to walk.",
+        Problem(kind="depth", path=root, there=type(value).__name__),
         fixes=["look for a container that was put into itself"],
+    )
+
+
+def _unsorted(value: Any) -> Iterator[tuple[Path, dict[Any, Any]]]:
+    """Path and object of each dict whose keys have no order, as far as is plain."""
+    stack: list[tuple[Path, Any]] = [((), value)]
+    while stack:
+        path, node = stack.pop()
+        if isinstance(node, dict):
+            try:
+                sorted(node)
+            except TypeError:
+                yield path, node
+            stack += [((*path, item_step(key)), x) for key, x in node.items()]
+        elif isinstance(node, list | tuple):
+            stack += [((*path, Index(i)), x) for i, x in enumerate(node)]
+
+
+def _unsortable(path: Path, node: dict[Any, Any], root: str) -> BindError:
+    """The error for a dict that JAX cannot put in order."""
+    kinds = sorted({type(key).__name__ for key in node})
+    return error(
+        BindError,
+        "the keys of a dict have no order, and JAX needs one.",
+        Problem(kind="keys", path=code(path, root), there=f"keys: {', '.join(kinds)}"),
+        fixes=["give the dict keys of one type"],
     )
 
 
@@ -92,31 +150,33 @@ def units(value: Any, is_unit: Callable[[Any], bool]) -> Iterator[tuple[Path, An
 
 def step_of(key: Any) -> Step:
     """JAX's key entry as a step."""
+    plain = word(key)
+    is_item = not isinstance(plain, str) or isinstance(key, jtu.DictKey)
+    return item_step(plain) if is_item else Name(plain)
+
+
+def word(key: Any) -> Any:
+    """The name, index or dict key in JAX's key entry."""
     match key:
-        case jtu.GetAttrKey():
-            return Name(key.name)
+        case jtu.DictKey() | jtu.FlattenedIndexKey():
+            return key.key
         case jtu.SequenceKey():
-            return Index(key.idx)
-        case jtu.DictKey():
-            return item_step(key.key)
-        case jtu.FlattenedIndexKey():
-            return Index(key.key)
+            return key.idx
     # A class may be registered with keys of any kind.
-    plain = getattr(key, "name", getattr(key, "key", key))
-    return Name(plain) if isinstance(plain, str) else item_step(plain)
+    return getattr(key, "name", getattr(key, "key", key))
 
 
-def children(node: Any) -> list[Child]:
-    """The children of one node, None among them; empty for a leaf."""
+def children(node: Any) -> Children:
+    """The children of one node, None among them; none for a leaf."""
     if node is None or is_vmappable(node):
-        return []
+        return Children()
+    if type(node) is dict:  # the same as below, several times faster
+        names = sorted(node)
+        return Children([*map(jtu.DictKey, names)], [node[name] for name in names])
     flat, treedef = jtu.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)
     if jtu.treedef_is_leaf(treedef):
-        return []
-    return [
-        Child(step_of(key), x, not isinstance(key, jtu.FlattenedIndexKey))
-        for (key,), x in flat
-    ]
+        return Children()
+    return Children([key for (key,), _ in flat], [x for _, x in flat])
 
 
 def is_node(x: Any) -> bool:
@@ -135,16 +195,17 @@ def attributes(node: Any) -> dict[str, Any]:
     return {name: getattr(node, name) for name in names if hasattr(node, name)}
 
 
-def statics(node: Any, below: list[Child]) -> dict[str, Any]:
+def statics(node: Any, below: Children) -> dict[str, Any]:
     """The static data of one node by name, as far as its class tells.
 
     Static is what is an attribute and no child. Where a class keeps its data in
     another way, there is one entry, the treedef's own data, named `(metadata)`.
     """
-    if isinstance(node, tuple | list | dict) or any(_is_item(c.step) for c in below):
+    steps = below.steps
+    if isinstance(node, tuple | list | dict) or any(map(_is_item, steps)):
         return {}
-    named = {c.step.name for c in below if isinstance(c.step, Name) and c.is_named}
-    objects = [c.value for c in below if not c.is_named]
+    named = {step.name for step in steps if isinstance(step, Name)}
+    objects = [] if below.is_named else below.values
     found = {
         name: x
         for name, x in attributes(node).items()
@@ -160,7 +221,7 @@ def _is_item(step: Step) -> bool:
     return isinstance(step, Key) or (isinstance(step, Name) and step.is_item)
 
 
-def nodes(value: Any) -> Iterator[tuple[Path, Any, list[Child]]]:
+def nodes(value: Any) -> Iterator[tuple[Path, Any, Children]]:
     """Every inner node with its path and children, parents first."""
     stack: list[tuple[Path, Any]] = [((), value)]
     while stack:
@@ -169,7 +230,8 @@ def nodes(value: Any) -> Iterator[tuple[Path, Any, list[Child]]]:
             continue
         below = children(node)
         yield path, node, below
-        stack.extend(((*path, c.step), c.value) for c in reversed(below))
+        pairs = zip(below.steps, below.values, strict=True)
+        stack += reversed([((*path, step), x) for step, x in pairs])
 
 
 def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
@@ -178,36 +240,37 @@ def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
     Such a tracer comes from a transformation that may have ended; JAX would fail far
     from the cause, or serve a program that knows it.
     """
-    data = [node_data(row) for row in treedef_nodes(treedef)]
-    if not _holds_tracer([d for d in data if d is not None]):
+    rows = treedef_nodes(treedef)
+    if not holds_tracer([node_data(row) for row in rows if node_class(row)]):
         return []
     return [
         (path, name)
         for path, node, below in nodes(value)
         for name, x in statics(node, below).items()
-        if _holds_tracer(x)
+        if holds_tracer(x)
     ]
 
 
-def _holds_tracer(x: Any, depth: int = 2) -> bool:
+def holds_tracer(x: Any, depth: int = 2) -> bool:
     """Is a tracer in it: among its leaves, or in an object of the user's among those?
 
     A class may wrap its static data in an object of its own, as equinox does.
     """
+    leaves = [leaf for leaf in jtu.tree_leaves(x) if type(leaf) not in _PLAIN]
     return any(
         isinstance(leaf, jax.core.Tracer)
-        or (depth > 0 and any(_holds_tracer(y, depth - 1) for y in _held(leaf)))
-        for leaf in jtu.tree_leaves(x)
+        or (depth > 0 and any(holds_tracer(y, depth - 1) for y in _held(leaf)))
+        for leaf in leaves
     )
 
 
 def _held(x: Any) -> list[Any]:
     """What an opaque object has in its attributes; nothing for data and functions."""
-    if isinstance(x, _PLAIN) or callable(x):
+    if isinstance(x, jax.Array | np.ndarray | np.generic) or callable(x):
         return []
     slots = [n for cls in type(x).__mro__ for n in getattr(cls, "__slots__", ())]
     named = [getattr(x, n) for n in slots if isinstance(n, str) and hasattr(x, n)]
     return [*named, *getattr(x, "__dict__", {}).values()]
 
 
-_PLAIN = (str, bytes, int, float, complex, np.ndarray, np.generic, jax.Array)
+_PLAIN = {str, bytes, bool, int, float, complex, np.ndarray}

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from staged_axes import _alike, _members, _provenance, _tree
-from staged_axes._arguments import says
+from staged_axes._axes_tree import says
 from staged_axes._decisions import Entries
 from staged_axes._display import short
 from staged_axes._fit import Fit, fit

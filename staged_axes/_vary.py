@@ -7,14 +7,14 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from staged_axes import _members, _misses, _tree
+from staged_axes import _members, _tree
 from staged_axes._axes import AXES
 from staged_axes._decisions import Decision, Default, Stage
 from staged_axes._display import short
 from staged_axes._fit import fit
 from staged_axes._leaves import is_array, shape_of
 from staged_axes._match import locate
-from staged_axes._misses import problem
+from staged_axes._misses import problem, unmatched
 from staged_axes._paths import Path, code, parse
 from staged_axes._placeholders import Places, walk
 from staged_axes._provenance import Source
@@ -228,13 +228,11 @@ def _no_place(ask: Decision, value: Any, count: int) -> Problem:
             asked="one array",
             fix="name each of them: {'layers[0].w': ..., 'layers[1].w': ...}",
         )
-    missed = _misses.miss(ask.path, value, "value")
-    fix = "check the path"
-    if missed.kind == "static":
-        fix = "static data is the same in the whole batch: make it a leaf to vary it"
-    elif missed.better:
-        fix = f"did you mean  {code(missed.better)} ?"
-    return problem(missed.kind, code(ask.path), ask, there=missed.there, fix=fix)
+    missed = unmatched(ask, AXES, value, "value", "spec")
+    if missed.kind != "static":
+        return missed
+    fix = "static data is the same in the whole batch: make it a leaf to vary it"
+    return evolve(missed, fix=fix)
 
 
 def _nothing_there(ask: Decision, node: Any) -> Problem:

@@ -319,8 +319,8 @@ def test_a_static_field():
     assert text(e) == message("""
         2 decisions point at static fields.
 
-          spec.link.names  value.link.names is a static field of Link  LINE
-          spec.dt          value.dt is a static field of Sys           LINE
+          spec.link.names = 0  value.link.names is a static field of Link  LINE
+          spec.dt = 0          value.dt is a static field of Sys           LINE
 
           Fix: static data is the same in the whole batch: make it a leaf to vary it
         """)
@@ -332,9 +332,10 @@ def test_a_name_that_is_not_there():
     assert text(e) == message("""
         1 decision points at something this value does not have.
 
-          spec.link.inertia.poss  value.link.inertia is a Inertia with pos, mass  LINE
+          spec.link.inertia.poss = 0  value.link.inertia is a Inertia with pos, mass  \
+LINE
 
-          Fix: did you mean  spec.link.inertia.pos ?
+          Fix: did you mean  spec.link.inertia.pos = 0 ?
         """)
 
 
@@ -437,7 +438,7 @@ def test_all_that_is_wrong_at_once():
     }
     kinds = {p.path: p.kind for p in refused(arrays, spec).value.problems}
     assert kinds == {
-        "spec.dt": "static",
+        "spec.dt = 0": "static",
         "value.damping": "dtype",
         "spec.lnk = None": "unknown",
     }

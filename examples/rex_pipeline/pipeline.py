@@ -1,4 +1,4 @@
-"""Stage two: a rex pipeline of a pendulum, as it looks once its settings are known.
+"""The pipeline of a pendulum: its nodes, its stages, and the graph of its timing.
 
 Agent, actuator, pendulum and sensor run at their own rates and talk with delays:
 
@@ -8,30 +8,20 @@ rex turns their timing into a graph, and the state of that graph is one pytree o
 than a hundred leaves. The settings end up in its *static* fields and its structure.
 """
 
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Mapping
 
 import jax
 import rex.artificial
 from attrs import frozen
 from distrax import Normal
-from flax.core import FrozenDict
-from jax.typing import ArrayLike
+from nodes import Agent, Numbers, Sensor, SimActuator, World
 from rex.base import GraphState, TrainableDist
 from rex.graph import Graph
+from rex.node import BaseNode
 
-# The pendulum's own package imports brax, for a renderer and a second simulator. Its
-# nodes need neither, so an empty package stands where that __init__ would have run.
-_nodes = ModuleType("rex.examples.pendulum")
-_nodes.__path__ = [str(Path(find_spec("rex").origin).parent / "examples" / "pendulum")]
-sys.modules.setdefault(_nodes.__name__, _nodes)
+import staged_axes as sa
 
-from rex.examples.pendulum.actuator import SimActuator  # noqa: E402
-from rex.examples.pendulum.agent import Agent  # noqa: E402
-from rex.examples.pendulum.ode import OdeWorld  # noqa: E402
-from rex.examples.pendulum.sensor import SimSensor  # noqa: E402
+Nodes = Mapping[str, BaseNode]
 
 
 @frozen
@@ -52,28 +42,45 @@ class Settings:
         )
 
 
-def build(settings: Settings) -> Graph:
-    """The pipeline: four nodes, their connections, and the graph of their timing."""
+def connect(settings: Settings, candidates: Numbers) -> Nodes:
+    """The four nodes and their connections."""
     soon = Normal(0.002, 0.0)
+    control = {"rate": settings.control_rate, "delay_dist": soon}
 
     def trainable() -> TrainableDist:
         return TrainableDist.create(
             delay=0.0, min=0.0, max=settings.max_delay, interp=settings.interp
         )
 
-    world = OdeWorld(rate=settings.physics_rate, delay_dist=Normal(0.001, 0.0))
-    sensor = SimSensor(rate=settings.control_rate, delay_dist=soon)
-    agent = Agent(rate=settings.control_rate, delay_dist=soon)
-    actuator = SimActuator(rate=settings.control_rate, delay_dist=soon)
+    world = World(
+        candidates=candidates,
+        rate=settings.physics_rate,
+        delay_dist=Normal(0.001, 0.0),
+    )
+    sensor = Sensor(candidates=candidates, **control)
+    agent = Agent(**control)
+    actuator = SimActuator(**control)
 
     agent.connect(sensor, window=3, delay_dist=soon)
     actuator.connect(agent, window=1, delay_dist=soon)
     world.connect(actuator, window=1, skip=True, delay_dist=trainable())
     sensor.connect(world, window=1, delay_dist=trainable())
+    return {node.name: node for node in (world, sensor, agent, actuator)}
 
-    nodes = {node.name: node for node in (world, sensor, agent, actuator)}
+
+def stages(nodes: Nodes) -> sa.Pipeline:
+    """A stage for each node that has something to decide; there is no graph yet."""
+    pipe = sa.Pipeline(default=None)
+    for name, node in nodes.items():
+        if hasattr(node, "record"):
+            pipe.add(name, node)
+    return pipe
+
+
+def build(nodes: Nodes, settings: Settings) -> Graph:
+    """The graph of the timing of the nodes."""
     timing = rex.artificial.generate_graphs(nodes, settings.duration)
-    return Graph(nodes, agent, timing, progress_bar=False)
+    return Graph(nodes, nodes["agent"], timing, progress_bar=False)
 
 
 def start(graph: Graph) -> GraphState:
@@ -83,34 +90,11 @@ def start(graph: Graph) -> GraphState:
     return graph.init_record(state, output={"sensor": True})
 
 
-def with_candidates(
-    state: GraphState,
-    *,
-    mass: ArrayLike,
-    length: ArrayLike,
-    actuation: ArrayLike,
-    sensing: ArrayLike,
-) -> GraphState:
-    """The state with these numbers in it: one of each, or a batch of each.
-
-    Shapes:
-      All four `()` for one candidate, or `(n,)` for `n`. `kg`, `m`, `s` and `s`.
-    """
-    world = state.params["world"].replace(mass=mass, length=length)
-    inputs = _delay(state.inputs, "world", "actuator", actuation)
-    inputs = _delay(inputs, "sensor", "world", sensing)
-    return state.replace(params=state.params.copy({"world": world}), inputs=inputs)
-
-
-def _delay(
-    inputs: FrozenDict, receiver: str, sender: str, seconds: ArrayLike
-) -> FrozenDict:
-    """`inputs` with this delay; rex holds it as a fraction of its static bounds."""
-    message = inputs[receiver][sender]
-    bounds = message.delay_dist
-    alpha = (seconds - bounds.min) / (bounds.max - bounds.min)
-    message = message.replace(delay_dist=bounds.replace(alpha=alpha))
-    return inputs.copy({receiver: inputs[receiver].copy({sender: message})})
+def with_numbers(nodes: Nodes, state: GraphState, numbers: Numbers) -> GraphState:
+    """The state of one candidate."""
+    for name in ("world", "sensor"):
+        state = nodes[name].put(state, numbers)
+    return state
 
 
 def measure(graph: Graph, state: GraphState) -> jax.Array:

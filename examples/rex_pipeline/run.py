@@ -1,6 +1,6 @@
-"""Find the hidden mass, length and delays of a pendulum, with one record of axes.
+"""Find the hidden mass, length and delays of a pendulum, with axes that nodes decide.
 
-The record comes first; then a pipeline that it serves; then another pipeline.
+First the nodes record, then there is a graph and a state; then another pipeline.
 
     python examples/rex_pipeline/run.py
 """
@@ -14,16 +14,12 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import picture
 from attrs import frozen
-from spec import spec
+from pipeline import Settings, build, connect, measure, stages, start, with_numbers
+from rex.base import GraphState
 
 import staged_axes as sa
-
-assert "rex" not in sys.modules, "the record is complete before rex is imported"
-
-import picture  # noqa: E402
-from pipeline import Settings, build, measure, start, with_candidates  # noqa: E402
-from rex.base import GraphState  # noqa: E402
 
 FIRST = Settings(control_rate=50, physics_rate=50, max_delay=0.06, interp="linear")
 SECOND = Settings(control_rate=40, physics_rate=80, max_delay=0.08, interp="zoh")
@@ -49,8 +45,8 @@ class Search:
     """What one pipeline made of the candidates."""
 
     score: Callable[[GraphState], jax.Array]
-    states: GraphState
-    bound: sa.BoundAxes
+    record: sa.AxesBuilder
+    staged: sa.Staged
     scores: np.ndarray
     one_by_one: np.ndarray
 
@@ -70,13 +66,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     first = search(FIRST, candidates)
     report(FIRST, first, candidates)
-    print(first.bound)
+    print(f"{first.record}\n\n{first.staged.bound}")
 
     second = search(SECOND, candidates)
     report(SECOND, second, candidates)
-    print(repr(second.bound))
+    print(repr(second.staged.bound))
     print("Plain jax.vmap, with the axes of the first pipeline:")
-    print(f"  {refusal(second, first.bound.in_axes)}")
+    print(f"  {refusal(second, first.staged.bound.in_axes)}")
 
     path = options.output / "scores.png"
     scores = {str(FIRST): first.scores, str(SECOND): second.scores}
@@ -96,26 +92,31 @@ def draw(count: int) -> dict[str, np.ndarray]:
 
 def search(settings: Settings, candidates: Mapping[str, np.ndarray]) -> Search:
     """Build a pipeline, record the truth in it, score all candidates in one call."""
-    graph = build(settings)
+    nodes = connect(settings, candidates)
+    pipe = stages(nodes)
+    pipe.subscribe(sa.progress())
+    record = pipe.record()  # two nodes that disagree would be found out here
+
+    graph = build(nodes, settings)
     state = start(graph)
     run = jax.jit(lambda state: measure(graph, state))
-    recording = run(with_candidates(state, **TRUTH))
+    recording = run(with_numbers(nodes, state, TRUTH))
 
     def score(state: GraphState) -> jax.Array:
         return distance(measure(graph, state), recording)
 
-    states = with_candidates(state, **candidates)
-    scores = jax.jit(sa.vmap(score, in_axes=(spec,)))(states)
+    staged = pipe.run(state)
+    scores = pipe.batch(score)(staged.value)
 
     one_by_one = []
     for numbers in islice(zip(*candidates.values(), strict=True), CHECKED):
         one = dict(zip(candidates, numbers, strict=True))
-        one_by_one.append(distance(run(with_candidates(state, **one)), recording))
+        one_by_one.append(distance(run(with_numbers(nodes, state, one)), recording))
 
     return Search(
         score=score,
-        states=states,
-        bound=spec.bind(states),
+        record=record,
+        staged=staged,
         scores=np.asarray(scores),
         one_by_one=np.asarray(one_by_one),
     )
@@ -153,7 +154,7 @@ def report(
 def refusal(found: Search, in_axes: GraphState) -> str:
     """The first line of what plain `jax.vmap` says to axes of another pipeline."""
     try:
-        jax.vmap(found.score, in_axes=(in_axes,))(found.states)
+        jax.vmap(found.score, in_axes=(in_axes,))(found.staged.value)
     except ValueError as error:
         return str(error).split("\n")[0].strip()
     return "accepted"
