@@ -72,7 +72,7 @@ def fit(
     )
     problems = [
         *resolved.problems,
-        *_traced(value, treedef),
+        *traced(value, treedef, "value"),
         *checked.problems,
     ]
     if leaves and checked.batch_size is None and not problems:
@@ -94,12 +94,12 @@ def fit(
     )
 
 
-def _traced(value: Any, treedef: Any) -> list[Problem]:
+def traced(value: Any, treedef: Any, root: str) -> list[Problem]:
     """A problem for each static field that holds a tracer."""
     return [
         Problem(
             kind="tracer",
-            path=code(path, "value") + ("" if name[0] == "(" else ".") + name,
+            path=code(path, root) + ("" if name[0] == "(" else ".") + name,
             there="a static field that holds a tracer",
             asked="static data must be concrete",
             fix="make it a leaf, or build the value outside of the transformation",

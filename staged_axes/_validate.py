@@ -202,6 +202,7 @@ def against_template(
     leaves: Sequence[Any],
     deciders: Sequence[Decider],
     template: Any,
+    root: str = "value",
 ) -> list[Problem]:
     """Mapped leaves must have the template's shape with the axis put in; shared, as is.
 
@@ -217,7 +218,7 @@ def against_template(
             problems.append(
                 problem(
                     "structure",
-                    code(path, "value"),
+                    code(path, root),
                     decider,
                     there=short(leaf),
                     asked="the template has no such leaf",
@@ -232,11 +233,13 @@ def against_template(
         if axis is not None and checked.batch_size is not None:
             wanted = (*single[:axis], checked.batch_size, *single[axis:])
         if there != wanted:
-            problems.append(_shape(path, leaf, axis, decider, there, single, wanted))
+            problems.append(
+                _shape(path, leaf, axis, decider, there, single, wanted, root)
+            )
     problems += [
         problem(
             "structure",
-            code(path, "value"),
+            code(path, root),
             None,
             there="no such leaf",
             asked=f"the template has {short(leaf)} there",
@@ -255,6 +258,7 @@ def _shape(
     there: Shape,
     single: Shape,
     wanted: Shape,
+    root: str,
 ) -> Problem:
     """The problem of a leaf whose shape is not the template's."""
     added = [k for k in range(len(there)) if there[:k] + there[k + 1 :] == single]
@@ -267,7 +271,7 @@ def _shape(
     how = "shared" if axis is None else f"axis {axis}"
     return problem(
         "shape",
-        code(path, "value"),
+        code(path, root),
         decider,
         there=short(leaf),
         asked=f"{how}: the template {single} asks for {wanted}",
