@@ -54,7 +54,7 @@ def _by_attribute(node: Any, below: Children, name: str) -> list[int]:
         # One object is several children, as small numbers may be. JAX's own way to
         # tell them apart: the same node with marks for children.
         treedef: Any = jtu.tree_structure(node, is_leaf=lambda x: x is not node)
-        marks = [object() for _ in below.keys]
+        marks = [object() for _ in below.values]
         marked = getattr(treedef.unflatten(marks), name)
         return [i for i in same if marks[i] is marked]
     except Exception:  # the user's class may raise anything

@@ -27,7 +27,7 @@ def matching(pattern: Any, node: Any) -> list[int]:
         return _by_filter(pattern, node)
     return [
         i
-        for i, (path, leaf) in enumerate(_tree.units(node, lambda _: False))
+        for i, (path, leaf) in enumerate(_tree.leaves_by_path(node))
         if pattern(words(path), leaf)
     ]
 

@@ -26,6 +26,7 @@ from staged_axes._decisions import (
     Entries,
     Form,
     Rule,
+    Undecided,
     conflict,
 )
 from staged_axes._display import short
@@ -182,7 +183,7 @@ def _descend(work: _Work, root: _Place, whole: _Range, treedef: Any) -> None:
         parts = treedef.children()
         stops = list(itertools.accumulate(part.num_leaves for part in parts))
         for i in sorted(chosen, reverse=True):
-            path = (*at.path, _tree.step_of(below.keys[i]))
+            path = (*at.path, below.step(i))
             stop = at.start + stops[i]
             inner = _Range(below.values[i], path, stop - parts[i].num_leaves, stop)
             stack.append((chosen[i], inner, parts[i], above))
@@ -311,10 +312,13 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
 
 def _ask_leaves(work: _Work, leaves: list[Any], value: Any) -> None:
     """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
+    kinds = set(map(type, work.payloads))
+    if kinds.isdisjoint({PerLeaf, Undecided}):
+        return
     by_leaf = [i for i, p in enumerate(work.payloads) if isinstance(p, PerLeaf)]
     undecided = [i for i, p in enumerate(work.payloads) if p is UNDECIDED]
     work.is_general &= not by_leaf
-    paths = _tree.paths(value) if undecided or by_leaf else []
+    paths = _tree.paths(value)
     for i in by_leaf:
         decider = work.deciders[i]
         assert decider is not None
