@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-import numpy as np
 from attrs import evolve, frozen
 
 from staged_axes import _tree
-from staged_axes._axes import AXES, STATIC, PerLeaf
-from staged_axes._decisions import UNDECIDED, Entries
+from staged_axes._axes import AXES, STATIC, FromNode, Optional, PerLeaf
+from staged_axes._axes_tree import is_axis, says
+from staged_axes._decisions import Says
 from staged_axes._display import short
-from staged_axes._paths import Name, Path, code, nearest
-from staged_axes._placeholders import Placeholder, Places, decide, walk
+from staged_axes._paths import nearest
+from staged_axes._placeholders import Places
 from staged_axes._provenance import Source
 from staged_axes._record import Record
 from staged_axes.errors import (
@@ -26,14 +26,6 @@ from staged_axes.errors import (
     few,
     with_article,
 )
-
-
-@runtime_checkable
-class Says(Protocol):
-    """Whatever says which axes are meant: a record, or a bound one."""
-
-    def entries(self) -> Entries:
-        """What it says now."""
 
 
 @frozen
@@ -79,6 +71,7 @@ class InAxes:
         """
         names = self._names(len(args))
         says = self._says(names, args, kwargs)
+        self._check_used([*names, *kwargs])
         arguments = [
             *(
                 Argument(name, f"in_axes[{i}]", args[i], says[i])
@@ -89,7 +82,7 @@ class InAxes:
                     name,
                     f"in_axes[{name!r}]",
                     kwargs[name],
-                    self.entries.get(name, self.keyword),
+                    self._named(name),
                 )
                 for name in sorted(kwargs)
             ),
@@ -101,6 +94,27 @@ class InAxes:
     def everyone(self) -> list[Says]:
         """All that say something of the axes of arguments."""
         return [*self.entries.values(), self.keyword]
+
+    def _named(self, name: str) -> Says:
+        """Who says the axes of the argument of this name."""
+        if name in self.entries:
+            return self.entries[name]
+        return self.entries.get(_collector(self.signature, name), self.keyword)
+
+    def _check_used(self, given: Sequence[str]) -> None:
+        """Refuses a call in which a name in `in_axes` means nothing.
+
+        The parameter of such a name may be left out, if it has a default.
+        """
+        declared = self.signature.parameters if self.signature else {}
+        idle = [
+            name
+            for name, says in self.entries.items()
+            if self.form == "name"
+            and not (name in declared or name in given or _is_optional(says))
+        ]
+        if idle:
+            raise _no_such_argument(idle, given)
 
     def _names(self, count: int) -> list[str]:
         """What the positional arguments are called."""
@@ -118,9 +132,7 @@ class InAxes:
         if self.form == "every":
             return [self.entries[0]] * len(args)
         if self.form == "name":
-            return [
-                self.entries.get(name.split("[")[0], self.keyword) for name in names
-            ]
+            return list(map(self._named, names))
         rest = [name for name in names if name not in self.static]
         if len(rest) == len(self.entries):
             entries = iter(self.entries.values())
@@ -156,10 +168,11 @@ def in_axes_of(in_axes: Any, fn: Callable[..., Any], source: Source) -> InAxes:
             i: says(entry, f"in_axes[{i}]", source) for i, entry in enumerate(in_axes)
         }
         return InAxes("each", each, keyword, signature)
-    is_one = not isinstance(in_axes, Places) and isinstance(in_axes, Says)
-    if isinstance(in_axes, Places) or is_one:
+    if isinstance(in_axes, Places | Says):
         return InAxes("only", {0: says(in_axes, "in_axes", source)}, keyword, signature)
-    if not (is_axis(in_axes) or callable(in_axes)):
+    is_late = isinstance(in_axes, PerLeaf | FromNode | Optional)
+    is_fn = callable(in_axes) and not _tree.is_node(in_axes)
+    if not (is_axis(in_axes) or is_late or is_fn):
         raise error(
             RecordError,
             "in_axes is an axis, a tuple with an entry for each argument, a dict by "
@@ -171,88 +184,6 @@ def in_axes_of(in_axes: Any, fn: Callable[..., Any], source: Source) -> InAxes:
     return InAxes("every", {0: every}, keyword, signature)
 
 
-def is_axis(x: Any) -> bool:
-    """Is it an axis, or something close enough to be refused as one?"""
-    return x is None or x is STATIC or isinstance(x, int | np.integer | float)
-
-
-def says(entry: Any, label: str, source: Source, *, name: str | None = None) -> Says:
-    """Who says the axes of one argument: a record for whatever the user gave.
-
-    Args:
-      entry: What the user gave.
-      label: What it is called in messages.
-      source: The line that gave it.
-      name: What it is called in code; the label unless it is given.
-    """
-    name = label if name is None else name
-    if isinstance(entry, Placeholder):
-        raise error(
-            RecordError,
-            f"{label} is the place {code(entry.__path__)}, not a builder.",
-            Problem(kind="placeholder", path=label, there=code(entry.__path__)),
-            fixes=["give the builder itself, or another builder for this argument"],
-        )
-    if isinstance(entry, Places):
-        return entry.__record__
-    if isinstance(entry, Says) and not isinstance(entry, type):
-        return entry
-    if is_axis(entry):
-        axis = AXES.check(entry, label)
-        return Record(AXES, axis, source, f"{label}={entry!r}", name)
-    if callable(entry) and not _tree.is_node(entry):
-        return Record(AXES, PerLeaf(entry), source, label, name)
-    return record_of_tree(entry, label, source, name)
-
-
-def record_of_tree(tree: Any, label: str, source: Source, name: str = "spec") -> Record:
-    """The record of an ordinary axes tree; its static data is not read.
-
-    A leaf that the tree does not reach is undecided, which is an error when a value is
-    bound, as it is for `jax.vmap`.
-    """
-    _tree.flatten(tree)
-    record = Record(AXES, UNDECIDED, source, label, name)
-    root = Places(record, (), None)
-    for path, entry in _entries(tree, ()):
-        is_fn = callable(entry) and not isinstance(entry, Places | PerLeaf)
-        decide(walk(root, path), PerLeaf(entry) if is_fn else entry)
-    return record
-
-
-def _entries(node: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Path and axis of each leaf of an axes tree, None among them."""
-    below = _tree.children(node)
-    if not below:
-        if node is None or not _tree.is_node(node):
-            yield path, node
-        return
-    if any(c.is_named for c in below):
-        steps = [(child.step, child.value) for child in below]
-    else:
-        steps = _by_attribute(node, below) or [(c.step, c.value) for c in below]
-    for step, x in steps:
-        yield from _entries(x, (*path, step))
-
-
-def _by_attribute(node: Any, below: list[_tree.Child]) -> list[tuple[Any, Any]]:
-    """The children of a keyless node by the attributes that hold them.
-
-    Such a class may leave a child that is None out of its children, so positions in an
-    axes tree need not be those in the value (https://github.com/jax-ml/jax/issues/26053).
-    """
-    if isinstance(node, tuple | list):
-        return []
-    held = {
-        name: x
-        for name, x in _tree.attributes(node).items()
-        if x is None or any(x is c.value for c in below)
-    }
-    if sum(x is not None for x in held.values()) != len(below):
-        return []
-    return [(Name(name), x) for name, x in held.items()]
-
-
 def _positional(signature: inspect.Signature | None) -> Iterator[str]:
     """The names of the parameters that positional arguments go to."""
     for p in signature.parameters.values() if signature else ():
@@ -262,12 +193,49 @@ def _positional(signature: inspect.Signature | None) -> Iterator[str]:
 
 def _star(signature: inspect.Signature | None) -> str:
     """The name of `*args`, where there is one."""
-    found = [
-        p.name
-        for p in (signature.parameters.values() if signature else ())
-        if p.kind is p.VAR_POSITIONAL
-    ]
-    return found[0] if found else ""
+    return _name_of(signature, inspect.Parameter.VAR_POSITIONAL)
+
+
+def _collector(signature: inspect.Signature | None, name: str) -> str:
+    """The name of the `*args` or `**kwargs` into which an argument goes."""
+    if name.endswith("]"):
+        return name.split("[", maxsplit=1)[0]
+    return _name_of(signature, inspect.Parameter.VAR_KEYWORD)
+
+
+def _name_of(signature: inspect.Signature | None, kind: Any) -> str:
+    """The name of the parameter of a kind of which there is at most one."""
+    parameters = signature.parameters.values() if signature else ()
+    return next((p.name for p in parameters if p.kind is kind), "")
+
+
+def _is_optional(says: Says) -> bool:
+    """Was it said with `sa.optional`, that it may be absent?"""
+    decisions = says.entries().decisions
+    return bool(decisions) and all(d.optional for d in decisions)
+
+
+def _no_such_argument(idle: Sequence[str], given: Sequence[str]) -> BindError:
+    """The error for names in `in_axes` that no argument of a call has."""
+    like = nearest(idle[0], given)
+    return error(
+        BindError,
+        f"in_axes names {count(len(idle), 'argument')} that this call does not have: "
+        f"{few(list(map(repr, idle)))}.",
+        *(
+            Problem(
+                kind="argument",
+                path=f"in_axes[{name!r}]",
+                there=f"the call has {few(list(given))}" if given else "no arguments",
+            )
+            for name in idle
+        ),
+        fixes=[
+            f"did you mean {like[0]!r}?"
+            if like
+            else f"if it may be absent:  in_axes[{idle[0]!r}] = sa.optional(...)"
+        ],
+    )
 
 
 def _check_names(in_axes: Mapping[Any, Any], signature: Any) -> None:

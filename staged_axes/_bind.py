@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.tree_util as jtu
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from staged_axes import _tree, _validate
 from staged_axes import _vmap as mapping
 from staged_axes._axes import AXES, STATIC
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._collapse import Row, collapse
-from staged_axes._decisions import Entries
+from staged_axes._decisions import Entries, Says
 from staged_axes._display import Table
 from staged_axes._leaves import Kinds, kinds
 from staged_axes._news import Bound
@@ -23,9 +23,11 @@ from staged_axes._record import Record
 from staged_axes._resolve import Resolution, resolve
 from staged_axes.errors import BindError, Problem, count, error, unfit
 
+REMEMBERED = 4
+
 
 @frozen(kw_only=True, repr=False)
-class BoundAxes:
+class BoundAxes(Says):
     """One axis for each leaf of a value, checked against its shapes.
 
     Made by `AxesBuilder.bind`; do not build it by hand. It keeps no array of the value.
@@ -68,20 +70,41 @@ class BoundAxes:
           >>> spec.bind(value).in_axes
           {'a': 0, 'b': None}
         """
+        marks = [object() for _ in self.leaf_axes]
         try:
             tree = self.treedef.unflatten(self.leaf_axes)
-            back = jtu.tree_leaves(tree, is_leaf=lambda x: x is None)
+            held, structure = _with_none(tree)
+            marked, wanted = _with_none(self.treedef.unflatten(marks))
+            fits = structure == wanted
         except Exception as e:
             why = f"{type(e).__name__}: {e}"
             raise self._refused(why) from e
-        # None fields of the value come back as leaves too.
-        kept = [x for x in back if x is not None]
-        if kept != [x for x in self.leaf_axes if x is not None] or any(
-            type(x) is not int for x in kept
+        # The marks tell the leaves from the value's own None.
+        kept = [x for x, mark in zip(held, marked, strict=False) if mark is not None]
+        if not (
+            fits
+            and all(x is None or type(x) is int for x in kept)
+            and kept == list(self.leaf_axes)
         ):
             why = "it changes what is put into it"
             raise self._refused(why)
         return tree
+
+    def holds_for(self, there: Kinds, treedef: Any, axis_size: int | None) -> bool:
+        """Would another value be bound just so, where the record says the same?
+
+        Args:
+          there: The kinds of its leaves.
+          treedef: Its structure.
+          axis_size: The batch size, where the user gives it.
+        """
+        is_mapped = any(axis is not None for axis in self.leaf_axes)
+        if not (is_mapped and axis_size is None) and axis_size != self.batch_size:
+            return False
+        try:
+            return self._kinds == there and bool(self.treedef == treedef)
+        except Exception:  # static data may have an `__eq__` that raises anything
+            return False
 
     def _refused(self, why: str) -> BindError:
         """The error for a class that cannot hold axes."""
@@ -190,6 +213,11 @@ class BoundAxes:
         return self.table().html()
 
 
+def _with_none(tree: Any) -> tuple[list[Any], Any]:
+    """Leaves and structure, with None as a leaf."""
+    return jtu.tree_flatten(tree, is_leaf=lambda x: x is None)
+
+
 def bind(
     record: Record,
     value: Any,
@@ -203,11 +231,46 @@ def bind(
       BindError: They do not fit; with every reason.
     """
     begun = time.perf_counter()
+    bound = _bound_before(record, value, axis_size)
+    if bound is None:
+        bound = _bind(record, value, axis_size)
+    if like is not None:
+        problems = _validate.against_template(
+            bound.leaf_axes, bound.batch_size, bound._resolution.deciders, value, like
+        )
+        if problems:
+            raise unfit(problems)
+    record.listeners.tell(Bound(axes=bound, seconds=time.perf_counter() - begun))
+    return bound
+
+
+def _bound_before(
+    record: Record, value: Any, axis_size: int | None
+) -> BoundAxes | None:
+    """What was bound to a value that looks the same, with this value's static data.
+
+    Equal treedefs may hold static data of other types (`1` and `True` are equal), so
+    only what does not depend on it is taken over.
+    """
+    entries = record.entries()
+    recent: tuple[BoundAxes, ...] = record.recent
+    known = [bound for bound in recent if bound.entries() is entries]
+    if not known:
+        return None
     leaves, treedef = _tree.flatten(value)
+    there = kinds(leaves)
+    for bound in known:
+        if bound.holds_for(there, treedef, axis_size):
+            return evolve(bound, treedef=treedef)
+    return None
+
+
+def _bind(record: Record, value: Any, axis_size: int | None) -> BoundAxes:
+    """Binds a value that looks like none that is remembered."""
+    leaves, treedef, keys = _tree.flatten_with_keys(value)
     entries = record.entries()
     resolved = resolve(entries, AXES, value, leaves, treedef)
     there = kinds(leaves)
-    keys = _tree.key_paths(value)
     checked = _validate.check(
         there,
         resolved.payloads,
@@ -222,10 +285,6 @@ def bind(
     ]
     if leaves and checked.batch_size is None and not problems:
         problems += _validate.nothing_mapped(["value"] * len(leaves), resolved.deciders)
-    if like is not None and not problems:
-        problems += _validate.against_template(
-            checked, value, leaves, resolved.deciders, like
-        )
     if problems:
         raise unfit(problems)
     bound = BoundAxes(
@@ -237,7 +296,8 @@ def bind(
         kinds=there,
         keys=keys,
     )
-    record.listeners.tell(Bound(axes=bound, seconds=time.perf_counter() - begun))
+    if resolved.is_general:
+        record.recent = (bound, *record.recent[: REMEMBERED - 1])
     return bound
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from staged_axes import _bind, _json_dump, _json_load, _provenance
-from staged_axes._arguments import record_of_tree
 from staged_axes._axes import AXES
+from staged_axes._axes_tree import record_of_tree
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
 from staged_axes._decisions import UNDECIDED, Decision, Rule, Stage

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -169,11 +170,21 @@ class Entries:
     name: str = "spec"
 
 
+class Says(ABC):
+    """Whatever says which axes are meant: a record, or a bound one."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def entries(self) -> Entries:
+        """What it says now."""
+
+
 def pattern_text(pattern: Any) -> str:
     """The pattern of a rule in short, as code."""
-    if isinstance(pattern, re.Pattern):
-        return f"re.compile({pattern.pattern!r})"
-    if isinstance(pattern, str):
+    if pattern is ...:
+        return "..."
+    if isinstance(pattern, str | re.Pattern | bool):
         return repr(pattern)
     return str(getattr(pattern, "__qualname__", type(pattern).__name__))
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import jax.tree_util as jtu
+
 from staged_axes._paths import Index, Name, Span, Step
-from staged_axes._tree import Child, attributes
+from staged_axes._tree import Children, attributes
 
 _ABSENT = object()
 
 
-def match(node: Any, below: list[Child], step: Step) -> list[int]:
+def match(node: Any, below: Children, step: Step) -> list[int]:
     """The positions of the children that a step means.
 
     A field and an item of one name are one place; a tuple's fields are reached by
@@ -20,40 +23,48 @@ def match(node: Any, below: list[Child], step: Step) -> list[int]:
         every = range(len(below))
         if step.is_all:
             return list(every)
-        is_row = isinstance(node, tuple) or all(
-            isinstance(c.step, Index) for c in below
-        )
-        return list(every[step.start : step.stop : step.step]) if is_row else []
-    same = [i for i, child in enumerate(below) if child.step == step]
+        in_reach = every if _is_row(node, below) else []
+        return list(in_reach[step.start : step.stop : step.step])
+    same = below.at(step)
     if same:
         return same
     if isinstance(step, Index):
-        is_row = isinstance(node, tuple | list) or not any(c.is_named for c in below)
         i = step.index + len(below) if step.index < 0 else step.index
-        return [i] if is_row and 0 <= i < len(below) else []
-    if isinstance(step, Name) and not any(c.is_named for c in below):
+        return [i] if _is_row(node, below) and 0 <= i < len(below) else []
+    if isinstance(step, Name) and not below.is_named:
         return _by_attribute(node, below, step.name)
     return []
 
 
-def _by_attribute(node: Any, below: list[Child], name: str) -> list[int]:
+def _is_row(node: Any, below: Children) -> bool:
+    """Are the children reached by position? Those of a dict with int keys are not."""
+    return isinstance(node, tuple) or (
+        not isinstance(node, Mapping)
+        and all(isinstance(step, Index) for step in below.steps)
+    )
+
+
+def _by_attribute(node: Any, below: Children, name: str) -> list[int]:
     """The position of the child that an attribute of a keyless node holds."""
-    held = held_children(node, below)
-    # One object may be several children, as small numbers are: then the order tells.
-    if [id(x) for x in held.values()] == [id(c.value) for c in below]:
-        return [list(held).index(name)] if name in held else []
     try:
-        found = getattr(node, name, _ABSENT)
-    except Exception:  # a property of the user's may raise anything
+        held = getattr(node, name, _ABSENT)
+        same = [i for i, x in enumerate(below.values) if x is held]
+        if len(same) <= 1 or held is None:
+            return same
+        # One object is several children, as small numbers may be. JAX's own way to
+        # tell them apart: the same node with marks for children.
+        treedef: Any = jtu.tree_structure(node, is_leaf=lambda x: x is not node)
+        marks = [object() for _ in below.values]
+        marked = getattr(treedef.unflatten(marks), name)
+        return [i for i in same if marks[i] is marked]
+    except Exception:  # the user's class may raise anything
         return []
-    same = [i for i, c in enumerate(below) if c.value is found]
-    return same if len(same) == 1 or found is None else []
 
 
-def held_children(node: Any, below: list[Child]) -> dict[str, Any]:
+def held_children(node: Any, below: Children) -> dict[str, Any]:
     """The attributes that hold children of a node, by name."""
     return {
         name: x
         for name, x in attributes(node).items()
-        if any(x is c.value for c in below)
+        if any(x is child for child in below.values)
     }

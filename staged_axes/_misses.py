@@ -64,7 +64,7 @@ def unmatched(
         found = match(node, below, step)
         if not found:
             break
-        node, depth = below[found[0]].value, depth + 1
+        node, depth = below.values[found[0]], depth + 1
     step, parent = decision.path[depth], code(decision.path[:depth], root)
     below = _tree.children(node)
     written = decision.code(form, name)
@@ -79,6 +79,15 @@ def unmatched(
             fix=f"remove  {written}  (static data is no leaf and has no axis)",
         )
     names = _names(node, below)
+    if isinstance(step, Name) and step.name in names:
+        return problem(
+            "unknown",
+            written,
+            decision,
+            there=f"{parent}.{step.name} is several children of a {type(node).__name__}",
+            axis=decision.payload,
+            fix=f"say which one by its position:  {code(decision.path[:depth], name)}[0]",
+        )
     like = nearest(step.name, names) if isinstance(step, Name) else []
     better = [
         (*decision.path[:depth], evolve(step, name=n), *decision.path[depth + 1 :])
@@ -101,15 +110,15 @@ def unmatched(
     )
 
 
-def _names(node: Any, below: list[_tree.Child]) -> list[str]:
+def _names(node: Any, below: _tree.Children) -> list[str]:
     """The names by which children of a node are reached."""
-    named = [c.step.name for c in below if isinstance(c.step, Name)]
-    is_keyless = not any(c.is_named for c in below)
-    return list(held_children(node, below)) if is_keyless else named
+    if not below.is_named:
+        return list(held_children(node, below))
+    return [step.name for step in below.steps if isinstance(step, Name)]
 
 
 def _inventory(
-    node: Any, below: list[_tree.Child], static: dict[str, Any], like: list[str]
+    node: Any, below: _tree.Children, static: dict[str, Any], like: list[str]
 ) -> str:
     """What a node has, in short; names like the one that was written come first."""
     if not below:

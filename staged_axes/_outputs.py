@@ -17,12 +17,13 @@ from attrs import define, frozen
 from jax.custom_batching import custom_vmap
 
 from staged_axes import _tree
-from staged_axes._arguments import Says, says
 from staged_axes._axes import AXES, STATIC
+from staged_axes._axes_tree import says
+from staged_axes._decisions import Says
 from staged_axes._display import short
 from staged_axes._leaves import is_array, shape_of
 from staged_axes._misses import Decider, problem
-from staged_axes._paths import code
+from staged_axes._paths import Path, code
 from staged_axes._provenance import Source
 from staged_axes._resolve import resolve
 from staged_axes.errors import BatchError, BindError, Problem, count, error
@@ -84,7 +85,7 @@ def out_axes_of(out_axes: Any, source: Source) -> Says | Auto:
 
 
 def take_apart(
-    out: Any, out_says: Says | Auto, witness: Any
+    out: Any, out_says: Says | Auto, witness: Any, *, sums: bool = False
 ) -> tuple[list[Any], Output]:
     """Splits one example's output and settles its axes; runs while JAX traces.
 
@@ -92,28 +93,35 @@ def take_apart(
       out: What the user's function gave for one example.
       out_says: Who says the axes.
       witness: A value that varies over the batch of this very mapping.
+      sums: May a shared output vary, since JAX will add it up?
 
     Raises:
       BatchError: The output axes do not fit the output.
     """
-    leaves, treedef = _tree.flatten(out)
+    try:
+        leaves, treedef = _tree.flatten(out, "output")
+    except BindError as e:
+        raise BatchError(str(e), e.problems) from None
     numbers = tuple(i for i, x in enumerate(leaves) if is_array(x))
     arrays = [leaves[i] for i in numbers]
     fixed = {i: x for i, x in enumerate(leaves) if not is_array(x)}
+    leaky = [i for i, x in fixed.items() if _tree.holds_tracer(x)]
+    if leaky:
+        places = _tree.paths(out)
+        raise _bad_output([_leak(places[i], leaves[i]) for i in leaky])
     if isinstance(out_says, Auto):
         axes = [0 if v else None for v in _varies(arrays, witness)]
         return arrays, Output(treedef, fixed, numbers, tuple(axes))
-    try:
-        resolved = resolve(out_says.entries(), AXES, out, leaves, treedef, "output")
-    except BindError as e:
-        raise BatchError(str(e), e.problems) from None
+    resolved = resolve(out_says.entries(), AXES, out, leaves, treedef, "output")
     problems = list(resolved.problems)
     deciders = [resolved.deciders[i] for i in numbers]
     axes, wrong = _settle([resolved.payloads[i] for i in numbers], arrays)
     shared = [
-        i for i, n in enumerate(numbers) if resolved.payloads[n] in (None, STATIC)
+        i
+        for i, n in enumerate(numbers)
+        if resolved.payloads[n] in (None, STATIC) and not sums
     ]
-    varies = _varies([arrays[i] for i in shared], witness) if shared else []
+    varies = _varies([arrays[i] for i in shared], witness)
     odd = [i for i, v in zip(shared, varies, strict=True) if v]
     if problems or wrong or odd:
         places = _tree.paths(out)
@@ -167,6 +175,18 @@ def _bad_axis(path: str, x: Any, axis: int, decider: Decider) -> Problem:
         axis=axis,
         shape=shape,
         fix=f"take an axis from {-ndim} to {ndim - 1}, of the output with the batch",
+    )
+
+
+def _leak(path: Path, x: Any) -> Problem:
+    """The problem of an object that carries a tracer out of its transformation."""
+    return problem(
+        "output",
+        code(path, "output"),
+        None,
+        there=short(x),
+        asked="JAX does not look into it, and it holds a tracer",
+        fix="return the arrays themselves, or register its class as a pytree",
     )
 
 

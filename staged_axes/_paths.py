@@ -10,6 +10,7 @@ import ast
 import difflib
 import keyword
 import re
+import unicodedata
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeAlias
 
@@ -27,7 +28,11 @@ class Name:
     is_item: bool = field(default=False, eq=False)
 
     def __str__(self) -> str:
-        plain = self.name.isidentifier() and not keyword.iskeyword(self.name)
+        plain = (
+            self.name.isidentifier()
+            and not keyword.iskeyword(self.name)
+            and unicodedata.is_normalized("NFKC", self.name)  # as Python reads it
+        )
         return f".{self.name}" if plain and not self.is_item else f"[{self.name!r}]"
 
 

@@ -110,9 +110,6 @@ class Placeholder(Places):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        _no_value(self, "called")
-
 
 def _refuse(what: str) -> Any:
     """A method that says that a placeholder cannot be used so."""

@@ -20,11 +20,19 @@ class Source:
     def __str__(self) -> str:
         name = self.file
         if os.path.isabs(name):
-            inside = os.path.relpath(name)
-            name = os.path.basename(name) if inside.startswith("..") else inside
+            name = _from_here(name)
         elif name.startswith("<"):  # a doctest, a notebook, a prompt
             name = os.path.basename(name.strip("<>"))
         return f"{name}:{self.line}"
+
+
+def _from_here(file: str) -> str:
+    """The way from the working directory to a file below it, else the file's name."""
+    try:
+        inside = os.path.relpath(file)
+    except (OSError, ValueError):  # the directory is gone, or on another drive
+        inside = os.pardir
+    return os.path.basename(file) if inside.startswith(os.pardir) else inside
 
 
 def caller() -> Source:

@@ -10,8 +10,9 @@ plus the decisions, however large the value.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from attrs import Factory, define, frozen
@@ -25,6 +26,7 @@ from staged_axes._decisions import (
     Entries,
     Form,
     Rule,
+    Undecided,
     conflict,
 )
 from staged_axes._display import short
@@ -70,6 +72,9 @@ class _Range:
     stop: int
 
 
+_Visit: TypeAlias = tuple[list[tuple[_Place, int]], _Range, Any, tuple[Decision, ...]]
+
+
 @define
 class _Work:
     """What one resolution gathers on its way."""
@@ -108,7 +113,7 @@ def resolve(
     work = _Work(form, root, entries.name, [None] * n, [UNDECIDED] * n)
     work.problems.extend(entries.conflicts)
     whole = _Range(value, (), 0, n)
-    _descend(work, [(_plant(entries), 0)], whole, treedef)
+    _descend(work, _plant(entries), whole, treedef)
     work.problems += [
         _misses.unmatched(decision, form, value, root, entries.name)
         for decision in entries.decisions
@@ -146,48 +151,42 @@ def _plant(entries: Entries) -> _Place:
     return root
 
 
-def _descend(
-    work: _Work,
-    active: list[tuple[_Place, int]],
-    at: _Range,
-    treedef: Any,
-    above: tuple[Decision, ...] = (),
-) -> None:
-    """Applies what is decided at a node, then goes on to the children that matter.
+def _descend(work: _Work, root: _Place, whole: _Range, treedef: Any) -> None:
+    """Applies what is decided at each node, and looks only into nodes that matter.
 
-    `active` holds the places that stand for this node, each with the number of slices
-    on its way: several, since `[-1]`, `[2]` and `[:]` may be one child. `above` holds
-    what was decided for exact places above.
+    On the stack is a node with the places that stand for it, each with the number of
+    slices on its way (several, since `[-1]`, `[2]` and `[:]` may be one child), and
+    with what was decided for exact places above.
     """
-    rivals = _rivals(work, active, above)
-    winner = _winner(work, rivals)
-    for place, _ in active:
-        for scope in place.scopes:
-            work.scopes.setdefault(scope, []).append(at)
-    if winner is not None:
-        _fill(work, winner, at)
-    if not any(place.below for place, _ in active):
-        return
-    above = (*above, *(d for d, spans in rivals if spans == 0))
-    below = _tree.children(at.node)
-    chosen: dict[int, list[tuple[_Place, int]]] = {}
-    for place, spans in active:
-        for step, next_place in place.below.items():
-            found = match(at.node, below, step)
-            if any(not below[i].is_named for i in found) and isinstance(step, Name):
-                work.is_general = False
-            for i in found:
-                chosen.setdefault(i, []).append(
-                    (next_place, spans + isinstance(step, Span))
-                )
-    start = at.start
-    for i, (child, child_def) in enumerate(zip(below, treedef.children(), strict=True)):
-        stop = start + child_def.num_leaves
-        if i in chosen:
-            path = (*at.path, child.step)
-            inner = _Range(child.value, path, start, stop)
-            _descend(work, chosen[i], inner, child_def, above)
-        start = stop
+    stack: list[_Visit] = [([(root, 0)], whole, treedef, ())]
+    while stack:
+        active, at, treedef, above = stack.pop()
+        rivals = _rivals(work, active, above)
+        winner = _winner(work, rivals)
+        for place, _ in active:
+            for scope in place.scopes:
+                work.scopes.setdefault(scope, []).append(at)
+        if winner is not None:
+            _fill(work, winner, at)
+        if not any(place.below for place, _ in active):
+            continue
+        above = (*above, *(d for d, spans in rivals if spans == 0))
+        below = _tree.children(at.node)
+        chosen: dict[int, list[tuple[_Place, int]]] = {}
+        for place, spans in active:
+            for step, next_place in place.below.items():
+                work.is_general &= below.is_named or not isinstance(step, Name)
+                for i in match(at.node, below, step):
+                    chosen.setdefault(i, []).append(
+                        (next_place, spans + isinstance(step, Span))
+                    )
+        parts = treedef.children()
+        stops = list(itertools.accumulate(part.num_leaves for part in parts))
+        for i in sorted(chosen, reverse=True):
+            path = (*at.path, below.step(i))
+            stop = at.start + stops[i]
+            inner = _Range(below.values[i], path, stop - parts[i].num_leaves, stop)
+            stack.append((chosen[i], inner, parts[i], above))
 
 
 def _rivals(
@@ -313,15 +312,13 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
 
 def _ask_leaves(work: _Work, leaves: list[Any], value: Any) -> None:
     """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
-    undecided: list[int] = []
-    by_leaf: list[int] = []
-    for i, payload in enumerate(work.payloads):
-        if payload is UNDECIDED:
-            undecided.append(i)
-        elif isinstance(payload, PerLeaf):
-            by_leaf.append(i)
+    kinds = set(map(type, work.payloads))
+    if kinds.isdisjoint({PerLeaf, Undecided}):
+        return
+    by_leaf = [i for i, p in enumerate(work.payloads) if isinstance(p, PerLeaf)]
+    undecided = [i for i, p in enumerate(work.payloads) if p is UNDECIDED]
     work.is_general &= not by_leaf
-    paths = _tree.paths(value) if undecided or by_leaf else []
+    paths = _tree.paths(value)
     for i in by_leaf:
         decider = work.deciders[i]
         assert decider is not None

@@ -197,20 +197,20 @@ def _sizes(
 
 
 def against_template(
-    checked: Checked,
-    value: Any,
-    leaves: Sequence[Any],
+    axes: Sequence[int | None],
+    batch_size: int | None,
     deciders: Sequence[Decider],
+    value: Any,
     template: Any,
 ) -> list[Problem]:
     """Mapped leaves must have the template's shape with the axis put in; shared, as is.
 
     Static data of the template is not read.
     """
-    one = dict(_tree.units(template, lambda _: False))
+    one = dict(_tree.leaves_by_path(template, "template"))
     problems = []
-    for path, leaf, axis, decider in zip(
-        _tree.paths(value), leaves, checked.axes, deciders, strict=True
+    for (path, leaf), axis, decider in zip(
+        _tree.leaves_by_path(value), axes, deciders, strict=True
     ):
         there = shape_of(leaf)
         if path not in one:
@@ -229,8 +229,8 @@ def against_template(
         if there is None or single is None:
             continue
         wanted = single
-        if axis is not None and checked.batch_size is not None:
-            wanted = (*single[:axis], checked.batch_size, *single[axis:])
+        if axis is not None and batch_size is not None:
+            wanted = (*single[:axis], batch_size, *single[axis:])
         if there != wanted:
             problems.append(_shape(path, leaf, axis, decider, there, single, wanted))
     problems += [

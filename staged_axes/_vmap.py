@@ -8,6 +8,7 @@ taken apart in the same way.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,16 +17,24 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from staged_axes import _provenance, _tree, _validate
-from staged_axes._arguments import Argument, InAxes, Says, in_axes_of
+from staged_axes._arguments import Argument, InAxes, in_axes_of
 from staged_axes._axes import AXES, STATIC
-from staged_axes._decisions import Entries
+from staged_axes._decisions import Entries, Says
 from staged_axes._display import short
 from staged_axes._leaves import kinds
 from staged_axes._misses import Decider
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
 from staged_axes._paths import Path, code
+from staged_axes._placeholders import Places
 from staged_axes._resolve import resolve
-from staged_axes.errors import BatchError, Problem, error, unfit, with_article
+from staged_axes.errors import (
+    BatchError,
+    BindError,
+    Problem,
+    error,
+    unfit,
+    with_article,
+)
 
 
 @frozen(kw_only=True)
@@ -75,8 +84,13 @@ class Mapped:
         Raises:
           BindError: The call and the axes do not fit; with every reason.
         """
-        leaves, treedef = _tree.flatten((tuple(args), dict(kwargs)))
         arguments = self.in_axes.place(args, kwargs)
+        try:
+            leaves, treedef = _tree.flatten((tuple(args), dict(kwargs)))
+        except BindError:  # once more, to learn which argument it is
+            for argument in arguments:
+                _tree.flatten(argument.value, argument.name)
+            raise
         return plan(arguments, leaves, treedef, self.axis_size), leaves
 
     def everyone(self) -> list[Says]:
@@ -105,9 +119,9 @@ class Mapped:
             for i, part in zip(mapped, parts, strict=True):
                 whole[i] = part
             args, kwargs = plan.treedef.unflatten(whole)
-            arrays, output = take_apart(
-                self.fn(*args, **kwargs), self.out_says, witness
-            )
+            out = self.fn(*args, **kwargs)
+            sums = bool(self.options.get("sum_match"))
+            arrays, output = take_apart(out, self.out_says, witness, sums=sums)
             late.output = output
             late.axes[:] = output.axes
             return arrays
@@ -127,10 +141,10 @@ def vmap(
     fn: Callable[..., Any],
     in_axes: Any = 0,
     out_axes: Any = 0,
-    *,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
+    **options: Any,
 ) -> Callable[..., Any]:
     """Maps a function as `jax.vmap` does, with axes that were decided early.
 
@@ -151,6 +165,7 @@ def vmap(
       axis_name: As in `jax.vmap`, for collectives.
       axis_size: The batch size. Needed only where no leaf is mapped.
       spmd_axis_name: As in `jax.vmap`.
+      **options: Whatever else the `jax.vmap` that is installed takes, as `sum_match`.
 
     Returns:
       The mapped function.
@@ -181,6 +196,7 @@ def vmap(
         axis_name=axis_name,
         axis_size=axis_size,
         spmd_axis_name=spmd_axis_name,
+        **options,
     )
 
     @functools.wraps(fn, updated=())
@@ -192,22 +208,24 @@ def vmap(
     return call
 
 
+_OPTIONS = tuple(inspect.signature(jax.vmap).parameters)[3:]
+
+
 def mapped_of(
     fn: Callable[..., Any],
     in_axes: Any,
     out_axes: Any,
     *,
-    axis_name: Any = None,
     axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    **options: Any,
 ) -> Mapped:
     """Reads the arguments of `vmap`.
 
     Raises:
       RecordError: One of them cannot be read.
-      BatchError: `fn` cannot be called, or the size is none.
+      BatchError: `fn` cannot be called, the size is none, or an option is unknown.
     """
-    if not callable(fn):
+    if not callable(fn) or isinstance(fn, Places):
         raise error(
             BatchError,
             f"vmap maps a function, not {with_article(short(fn))}.",
@@ -225,8 +243,15 @@ def mapped_of(
             Problem(kind="argument", path="axis_size", there=short(axis_size)),
             fixes=["axis_size=32, or leave it out where a leaf is mapped"],
         )
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        raise error(
+            BatchError,
+            f"jax.vmap {jax.__version__} has no option {unknown[0]!r}.",
+            Problem(kind="argument", path=unknown[0], there="no option of jax.vmap"),
+            fixes=[f"the options are {', '.join(_OPTIONS)}"],
+        )
     source = _provenance.caller()
-    options = {"axis_name": axis_name, "spmd_axis_name": spmd_axis_name}
     return Mapped(
         fn=fn,
         in_axes=in_axes_of(in_axes, fn, source),
