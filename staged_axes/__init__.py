@@ -13,10 +13,11 @@ from importlib.metadata import version
 from staged_axes._axes import STATIC, from_node, optional, per_leaf
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
-from staged_axes._builder import AxesBuilder, merge
+from staged_axes._builder import AxesBuilder
 from staged_axes._by_text import at, record, rule
 from staged_axes._decisions import UNDECIDED
 from staged_axes._events import StageEvent, StageHook, log_events
+from staged_axes._merge import merge
 from staged_axes._outputs import AUTO
 from staged_axes._pipeline import Pipeline
 from staged_axes._progress import progress
