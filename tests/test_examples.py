@@ -40,7 +40,7 @@ def test_rex_pipeline(tmp_path):
 
 @pytest.mark.skipif(find_spec("mujoco") is None, reason="mujoco-mjx is not installed")
 def test_mjx_randomisation(tmp_path):
-    """One record serves a model and its edit, and each agrees with its one-by-one check."""
+    """One record serves a model and its edit; each agrees with its one-by-one check."""
     run = subprocess.run(
         [
             sys.executable,

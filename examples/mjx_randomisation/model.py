@@ -71,7 +71,7 @@ class Draw:
 
 
 def draw(worlds: int) -> Draw:
-    """Friction of the runner, mass of the pendulum in kg, and loss in its hinge in Nm."""
+    """Friction of the runner, mass of the pendulum (kg), and loss in its hinge (Nm)."""
     rng = np.random.default_rng(0)
     return Draw(
         friction=rng.uniform(0.02, 0.35, worlds),
