@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from staged_axes._display import Table
+from staged_axes._display import Table, cut
 
 TEXT = 2000
 HEADLINE = 320
@@ -189,7 +189,10 @@ def _lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """The rows as text, those one after another with the same cells in line."""
     lines = []
     for filled, group in itertools.groupby(rows, lambda row: [bool(x) for x in row]):
-        cells = tuple(tuple(itertools.compress(row, filled)) for row in group)
+        cells = tuple(
+            tuple(cut(cell, WIDTH) for cell in itertools.compress(row, filled))
+            for row in group
+        )
         table = Table("", ("",) * sum(filled), cells)
         lines += [f"  {line}" for line in table.plain(WIDTH).splitlines()]
     return lines
