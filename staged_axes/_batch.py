@@ -49,6 +49,7 @@ def batch(
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
+    like: Any = None,
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Iterable[str] = (),
     static_argnames: str | Iterable[str] = (),
@@ -70,6 +71,7 @@ def batch(
       axis_name: As in `vmap`.
       axis_size: As in `vmap`.
       spmd_axis_name: As in `vmap`.
+      like: As in `vmap`; looked at only where a structure or a shape is new.
       donate_argnums: Positional arguments whose buffers the program may reuse.
       donate_argnames: The same by name.
       static_argnames: Parameters that are kept as Python values: part of the key,
@@ -108,6 +110,7 @@ def batch(
         axis_name=axis_name,
         axis_size=axis_size,
         spmd_axis_name=spmd_axis_name,
+        like=like,
     )
     signature = mapped.in_axes.signature
     static = _names(static_argnames, signature, "static_argnames")

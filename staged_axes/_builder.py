@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from staged_axes import _bind, _json_dump, _json_load, _provenance
@@ -17,6 +17,7 @@ from staged_axes._news import Bound, Guarded
 from staged_axes._placeholders import Places
 from staged_axes._record import Record
 from staged_axes._staging import StageBlock
+from staged_axes._vary import vary
 from staged_axes.errors import (
     Problem,
     RecordError,
@@ -164,6 +165,47 @@ class AxesBuilder(Places):
           ((0, None), 3)
         """
         return _bind.bind(self.__record__, value, like=like, axis_size=axis_size)
+
+    def vary(self, value: Any, arrays: Mapping[Any, Any], *, like: Any = None) -> Any:
+        """The value with batched arrays in the places that vary, and the axes recorded.
+
+        One declaration for the axis and the data. A place for which the record says no
+        axis gets axis 0; one that was decided earlier keeps its axis, and is drawn
+        again by another call. Afterwards `bind(result, like=value)` fits.
+
+        Args:
+          value: One example. Not changed.
+          arrays: The array of each place that varies, by path (`"opt.timestep"`) or by
+            place (`spec.opt.timestep`). For a place with several leaves, a tree of the
+            same leaves.
+          like: The value of one example, where `value` has been varied before: then
+            these places are drawn again, or others beside them.
+
+        Returns:
+          A value of the same class with the same static data; all other leaves are the
+          same objects, and nothing is copied. It is built once, from real arrays.
+
+        Shapes:
+          An array is that of the field with the batch axis put in: for a field of shape
+          `(3,)` and axis 0, `(n, 3)`. All arrays have one n, and the kind of numbers
+          that the field has.
+
+        Raises:
+          RecordError: A key is no place of this builder.
+          ConflictError: Another stage decided that such a place is shared.
+          BindError: Arrays, value and record do not fit; with every reason. The record
+            is then as it was before.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> model = {"mass": np.ones(2), "opt": {"timestep": 0.01}}
+          >>> spec = sa.AxesBuilder(default=None)
+          >>> many = spec.vary(model, {"opt.timestep": np.array([0.01, 0.02, 0.04])})
+          >>> spec.bind(many).leaf_axes
+          (None, 0)
+        """
+        stage = self.__record__.current_stage()
+        return vary(self, value, arrays, like, stage, _provenance.caller())
 
     def batch(
         self, fn: Callable[..., Any], out_axes: Any = 0, **options: Any

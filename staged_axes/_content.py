@@ -11,6 +11,7 @@ attribute too many costs no more than a trace.
 from __future__ import annotations
 
 import collections
+import enum
 import types
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -22,12 +23,15 @@ from attrs import define
 
 from staged_axes import _tree
 from staged_axes._compat import node_class, node_data, treedef_nodes
+from staged_axes._display import short
+from staged_axes.errors import clip
 
 Key = Hashable
 
 _EXACT = frozenset(
     {type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented), range}
 )
+_TOLD = (str, bytes, int, float, complex, bool, type(None))
 _SEQUENCES = (tuple, list, collections.deque)
 _MAPPINGS = (dict, types.MappingProxyType)
 _SETS = (set, frozenset)
@@ -247,3 +251,13 @@ def parts_of(x: Any) -> Callable[[Any], Iterable[Any]] | None:
     if hasattr(type(x), "__dataclass_fields__") or hasattr(type(x), "__attrs_attrs__"):
         return lambda thing: _tree.attributes(thing).items()
     return None
+
+
+def value_text(x: Any) -> str:
+    """A plain value as code, anything else in short, without the user's `repr`."""
+    if isinstance(x, enum.Enum):
+        return clip(f"{type(x).__name__}.{x.name}", 40)
+    is_plain = type(x) in _TOLD or (
+        type(x) is tuple and all(type(item) in _TOLD for item in x)
+    )
+    return clip(repr(x), 40) if is_plain else short(x)

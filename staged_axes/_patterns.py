@@ -118,6 +118,7 @@ def _by_filter(pattern: Any, node: Any) -> list[int]:
 
 def _is_variable(x: Any) -> bool:
     """Is it an nnx variable, or the state of one?"""
-    nnx = sys.modules.get("flax.nnx")
-    kinds = [getattr(nnx, name, None) for name in ("Variable", "VariableState")]
+    # Not by `getattr`: newer versions of nnx answer to the old name, with a warning.
+    nnx = vars(sys.modules.get("flax.nnx", object))
+    kinds = [nnx.get(name) for name in ("Variable", "VariableState")]
     return isinstance(x, tuple(k for k in kinds if isinstance(k, type)))

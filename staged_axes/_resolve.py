@@ -11,7 +11,7 @@ plus the decisions, however large the value.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -94,7 +94,7 @@ def resolve(
     entries: Entries,
     form: Form,
     value: Any,
-    leaves: list[Any],
+    leaves: Sequence[Any],
     treedef: Any,
     root: str = "value",
 ) -> Resolution:
@@ -310,7 +310,7 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
                     work.deciders[i], work.payloads[i] = default, default.payload
 
 
-def _ask_leaves(work: _Work, leaves: list[Any], value: Any) -> None:
+def _ask_leaves(work: _Work, leaves: Sequence[Any], value: Any) -> None:
     """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
     kinds = set(map(type, work.payloads))
     if kinds.isdisjoint({PerLeaf, Undecided}):
