@@ -18,12 +18,7 @@ from staged_axes._placeholders import Places
 from staged_axes._record import Record
 from staged_axes._staging import StageBlock
 from staged_axes._vary import vary
-from staged_axes.errors import (
-    Problem,
-    RecordError,
-    count,
-    error,
-)
+from staged_axes.errors import Problem, RecordError, count, error
 
 
 class AxesBuilder(Places):
