@@ -195,7 +195,7 @@ def test_what_moves_the_cursor_is_escaped():
         (["axis"] * 3, "3 leaves do not have the axis on which they are mapped."),
         (["conflict"] * 2, "1 place is decided differently by two stages."),
         (["conflict"] * 4, "2 places are decided differently by two stages."),
-        (["size"] * 3, "the mapped leaves do not agree on the batch size."),
+        (["size"] * 3, "the mapped leaves do not agree on the batch size: 2 differ."),
         (
             ["unknown", "static", "unknown"],
             "2 decisions point at something this value does not have; "
