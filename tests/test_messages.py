@@ -222,7 +222,7 @@ def axis_of_an_entry():
 
 
 @says("""\
-RecordError: AxesBuilder takes the class of the value, not 0.
+RecordError: AxesBuilder takes the class of the value, not an int.
 
   sa.AxesBuilder(...)  int
 
@@ -314,7 +314,7 @@ def path_that_is_none():
 @says("""\
 RecordError: a path is a text, not an int.
 
-  2  int
+  path  int
 
   Fix: "layers[2].w", "params['world'].mass" or "[0].x"
 """)
@@ -905,9 +905,9 @@ def one_builder_for_two():
 
 
 @says("""\
-BatchError: axis_size is the number of examples, not -1.
+BatchError: axis_size is the number of examples: an int, 0 or more.
 
-  axis_size  int
+  axis_size  -1
 
   Fix: axis_size=32, or leave it out where a leaf is mapped
 """)
