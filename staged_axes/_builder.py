@@ -52,11 +52,7 @@ class AxesBuilder(Places):
     __slots__ = ()
 
     def __init__(self, cls: Any = None, *, default: Any = 0) -> None:
-        if (
-            cls is not None
-            and not isinstance(cls, type)
-            and not hasattr(cls, "__origin__")
-        ):
+        if not (cls is None or isinstance(cls, type) or hasattr(cls, "__origin__")):
             raise error(
                 RecordError,
                 "AxesBuilder takes the class of the value, not "
