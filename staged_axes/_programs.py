@@ -120,7 +120,8 @@ class Program:
 
     def arrays(self, out: Any) -> Sequence[Any]:
         """The arrays in what the function gave."""
-        return flatten(out)[0] if self.gives_tree else out
+        arrays: Sequence[Any] = flatten(out)[0] if self.gives_tree else out
+        return arrays
 
     def finish(self, out: Any) -> Any:
         """The output, from what the function gave."""
