@@ -301,7 +301,7 @@ class AxesBuilder(Places):
           >>> spec
           <AxesBuilder: 1 decision, 1 rule, default 0>
         """
-        return rebuild(*_json_load.load(text, AXES))
+        return builder_of(*_json_load.load(text, AXES))
 
     def table(self) -> Table:
         """What was recorded, by stage, with the line that decided."""
@@ -341,13 +341,13 @@ class AxesBuilder(Places):
         return self.table().html()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return rebuild, (self.__record__, self.__type__)
+        return builder_of, (self.__record__, self.__type__)
 
     def __copy__(self) -> AxesBuilder:
-        return rebuild(copy.copy(self.__record__), self.__type__)
+        return builder_of(copy.copy(self.__record__), self.__type__)
 
 
-def rebuild(record: Record, type_: Any) -> AxesBuilder:
+def builder_of(record: Record, type_: Any) -> AxesBuilder:
     """A builder around a record."""
     builder = AxesBuilder.__new__(AxesBuilder)
     Places.__init__(builder, record, (), type_)

@@ -1,10 +1,10 @@
-"""Several builders into one, with the records of all."""
+"""Several builders -> one: their records together, under the rule for conflicts."""
 
 from __future__ import annotations
 
 from staged_axes import _provenance
 from staged_axes._axes import AXES
-from staged_axes._builder import AxesBuilder, rebuild
+from staged_axes._builder import AxesBuilder, builder_of
 from staged_axes._decisions import UNDECIDED
 from staged_axes._display import short
 from staged_axes._record import Record, in_order
@@ -56,7 +56,7 @@ def merge(*builders: AxesBuilder) -> AxesBuilder:
         merged.write_rule(rule)
     types = [b.__type__ for b in builders]
     is_one = bool(types) and all(type_ == types[0] for type_ in types)
-    return rebuild(merged, types[0] if is_one else None)
+    return builder_of(merged, types[0] if is_one else None)
 
 
 def _defaults_differ(records: list[Record]) -> ConflictError:
