@@ -12,7 +12,8 @@ from attrs import evolve, field, frozen
 from staged_axes import _tree, _values
 from staged_axes import _vmap as mapping
 from staged_axes._axes import STATIC
-from staged_axes._batch import BatchedFunction, batch
+from staged_axes._batch import batch
+from staged_axes._batched import BatchedFunction
 from staged_axes._collapse import Row, collapse
 from staged_axes._decisions import Entries, Says
 from staged_axes._display import Table

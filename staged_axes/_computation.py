@@ -35,11 +35,18 @@ class _Unlike(Exception):  # noqa: N818 (a signal that never leaves this file)
     """The computation is like no other: it has effects, or calls back to Python."""
 
 
-def computation_key(jaxpr: Any) -> Key | None:
+def computation_key(jaxpr: Any, inputs: int) -> Key | None:
     """The key of a traced computation; None for one that is like no other.
 
     It holds identities, and is good for as long as the jaxpr is kept.
+
+    Args:
+      jaxpr: What was traced.
+      inputs: How many inputs were given. A function that closes over a tracer has one
+        more than that, which JAX supplies, and nothing tells which tracer it was.
     """
+    if len(jaxpr.in_avals) != inputs:
+        return None
     try:
         return _Walk().jaxpr(jaxpr)
     except (_Unlike, Uncomparable, RecursionError):

@@ -14,9 +14,10 @@ import collections
 import enum
 import types
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 from attrs import define
@@ -26,7 +27,7 @@ from staged_axes._compat import node_class, node_data, treedef_nodes
 from staged_axes._display import short
 from staged_axes.errors import clip
 
-Key = Hashable
+Key: TypeAlias = Hashable
 
 _EXACT = frozenset(
     {type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented), range}
@@ -72,7 +73,7 @@ class Reader:
         Raises:
           Uncomparable: `x` holds a tracer, or something that cannot be compared.
         """
-        kind = type(x)
+        kind: Any = type(x)
         if kind in _EXACT:
             return (kind, x)
         if kind is float:
@@ -115,11 +116,9 @@ class Reader:
         held = getattr(x, "__dict__", None)
         return (self.read(held),) if held else ()
 
-    def read_array(self, x: Any) -> tuple[Key, ...]:
+    def read_array(self, x: Any) -> tuple[Any, ...]:
         """The key of an array: dtype, shape, contents."""
-        if isinstance(x, jax.Array) and jax.dtypes.issubdtype(
-            x.dtype, jax.dtypes.prng_key
-        ):
+        if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
             data = jax.random.key_data(x)
             return (type(x), str(x.dtype), *self._bytes(data))
         return (type(x), getattr(x, "weak_type", None), *self._bytes(x))

@@ -93,7 +93,8 @@ class Program:
     Attributes:
       jitted: The function.
       computation: Its jaxpr.
-      donated: The inputs that it may overwrite.
+      inputs: How many inputs it takes.
+      donated: Those that it may overwrite, by number.
       output: How to put an output together.
       gives_tree: Does the function do so itself? Else it gives a list of arrays.
       is_told: Have listeners been told of it?
@@ -101,6 +102,7 @@ class Program:
 
     jitted: Any
     computation: Any
+    inputs: int
     donated: tuple[int, ...]
     output: Output
     gives_tree: bool
@@ -110,7 +112,7 @@ class Program:
     def key(self) -> Key | None:
         """The key of the computation, worked out when first asked for."""
         if self._key == ():
-            key = computation_key(self.computation)
+            key = computation_key(self.computation, self.inputs)
             self._key = None if key is None else (key, self.donated)
         return self._key  # type: ignore[no-any-return]
 
@@ -120,7 +122,8 @@ class Program:
 
     def arrays(self, out: Any) -> Sequence[Any]:
         """The arrays in what the function gave."""
-        return flatten(out)[0] if self.gives_tree else out
+        arrays: Sequence[Any] = flatten(out)[0] if self.gives_tree else out
+        return arrays
 
     def finish(self, out: Any) -> Any:
         """The output, from what the function gave."""
@@ -255,4 +258,5 @@ def trace(
         traced = jitted.trace(*taker(parts.inputs)(leaves))
     finally:
         job.clear()
-    return Program(jitted, traced.jaxpr, parts.donated, *outputs[0])
+    inputs = len(parts.inputs)
+    return Program(jitted, traced.jaxpr, inputs, parts.donated, *outputs[0])
