@@ -13,19 +13,24 @@ from importlib.metadata import version
 from staged_axes._axes import STATIC, from_node, optional, per_leaf
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
-from staged_axes._builder import AxesBuilder, merge
+from staged_axes._builder import AxesBuilder
 from staged_axes._by_text import at, record, rule
 from staged_axes._decisions import UNDECIDED
 from staged_axes._events import StageEvent, StageHook, log_events
+from staged_axes._infer import infer
+from staged_axes._merge import merge
 from staged_axes._outputs import AUTO
 from staged_axes._pipeline import Pipeline
 from staged_axes._progress import progress
+from staged_axes._randomization import randomization_fn
 from staged_axes._stages import Staged
+from staged_axes._values import stack
 from staged_axes._vmap import vmap
 from staged_axes.errors import (
     BatchError,
     BindError,
     ConflictError,
+    MemberError,
     PipelineError,
     Problem,
     RecompileWarning,
@@ -43,6 +48,7 @@ __all__ = [
     "BindError",
     "BoundAxes",
     "ConflictError",
+    "MemberError",
     "Pipeline",
     "PipelineError",
     "Problem",
@@ -55,13 +61,16 @@ __all__ = [
     "at",
     "batch",
     "from_node",
+    "infer",
     "log_events",
     "merge",
     "optional",
     "per_leaf",
     "progress",
+    "randomization_fn",
     "record",
     "rule",
+    "stack",
     "vmap",
 ]
 

@@ -14,28 +14,30 @@ import jax
 from attrs import evolve
 
 from staged_axes import _provenance
-from staged_axes._cache import CacheInfo, lock, programs_of
+from staged_axes._cache import NOTHING, CacheInfo, Known, lock, programs_of
 from staged_axes._calls import (
     NOT_CONCRETE,
     Call,
     Donated,
     Settled,
     explain_numbers,
-    flatten,
     no_key,
     settle,
+    structure_key,
 )
 from staged_axes._compat import trace_settings
-from staged_axes._content import Uncomparable, atoms
+from staged_axes._content import Key, Uncomparable
 from staged_axes._decisions import Entries
+from staged_axes._likeness import likeness
 from staged_axes._lowered import Lowered
 from staged_axes._paths import nearest
-from staged_axes._programs import Entry, Refused, arguments, trace
+from staged_axes._programs import Entry, Refused, flatten, trace
 from staged_axes._recompiles import Recompiles, fields_of, other_inputs
 from staged_axes._record import Record
 from staged_axes._vmap import Mapped, mapped_of
 from staged_axes.errors import BatchError, Problem, error, too_many_programs
 
+_MOST_GUESSES = 1024
 _JIT_OPTIONS = ("keep_unused", "inline", "device", "backend", "compiler_options")
 
 
@@ -47,6 +49,7 @@ def batch(
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
+    like: Any = None,
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Iterable[str] = (),
     static_argnames: str | Iterable[str] = (),
@@ -68,6 +71,7 @@ def batch(
       axis_name: As in `vmap`.
       axis_size: As in `vmap`.
       spmd_axis_name: As in `vmap`.
+      like: As in `vmap`; looked at only where a structure or a shape is new.
       donate_argnums: Positional arguments whose buffers the program may reuse.
       donate_argnames: The same by name.
       static_argnames: Parameters that are kept as Python values: part of the key,
@@ -106,6 +110,7 @@ def batch(
         axis_name=axis_name,
         axis_size=axis_size,
         spmd_axis_name=spmd_axis_name,
+        like=like,
     )
     signature = mapped.in_axes.signature
     static = _names(static_argnames, signature, "static_argnames")
@@ -156,47 +161,63 @@ class BatchedFunction:
             ),
             max_programs,
         )
+        self._last = NOTHING
+        self._guesses: dict[int, Known] = {}
         self._said: tuple[Entries, ...] = ()
         self._ask()
 
     def _ask(self) -> None:
-        """Looks whether a record says something new; if so, nothing is known by identity."""
+        """Looks whether a record says something new; if so, forgets what led where."""
         writes = Record.writes
         said = self._mapped.said()
         if len(said) != len(self._said) or any(map(operator.is_not, said, self._said)):
             self._said, self._token = said, object()
+            self._last, self._guesses = NOTHING, {}
         self._writes = writes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program for these arguments; makes it where there is none."""
-        if Record.writes != self._writes:
-            self._ask()
-        leaves, treedef = flatten(args, kwargs)
-        found = atoms(treedef)
-        key = (self._token, treedef, *map(id, found))
-        entry = self._programs.recall(key, found, leaves)
-        fault: TypeError | None = None
-        if entry is not None:
+        # Each line up to `run` is paid at every call.
+        leaves, treedef = flatten((args, kwargs) if kwargs else args)
+        known = self._last
+        if known.structure == treedef and Record.writes == self._writes:
             try:
-                return entry(leaves)
+                return known.run(*leaves)
             except Refused:
-                self._programs.refused()
+                pass
             except TypeError as e:  # a leaf that was an array may be none now
-                self._programs.refused()
-                fault = e
+                return self._otherwise(Call(args, kwargs, leaves, treedef), known, e)
+        return self._otherwise(Call(args, kwargs, leaves, treedef))
+
+    def _otherwise(self, call: Call, fault: TypeError | None = None) -> Any:
+        """Serves a call that is not like the one before it.
+
+        Args:
+          call: The call.
+          fault: Why JAX did not take its leaves, if the structure was that one's.
+        """
+        known = self._guesses.get(id(call.args[0])) if call.args else None
+        if known is not None and known.structure == call.treedef:
+            only = known.only
+            if only is not None and Record.writes == self._writes and fault is None:
+                self._last = known
+                self._programs.use(only)
+                try:
+                    return only.run(*call.leaves)
+                except (Refused, TypeError):
+                    pass
         if jax.config.jax_disable_jit:
-            return self._eagerly(args, kwargs)
-        call = Call(args, kwargs, leaves, treedef, found, key)
+            return self._eagerly(call.args, call.kwargs)
         begun = time.perf_counter()
-        for entry in self._candidates(call, entry, fault):
+        for entry in self._candidates(call, fault):
             try:
-                output = entry(leaves)
+                output = entry.run(*call.leaves)
             except Refused:
-                self._programs.refused()
+                pass
             else:
                 self._tell(entry, time.perf_counter() - begun)
                 return output
-        return self._eagerly(args, kwargs)  # JAX keeps no traces now
+        return self._eagerly(call.args, call.kwargs)  # JAX keeps no traces now
 
     def _tell(self, entry: Entry, seconds: float) -> None:
         """Tells whoever listens to the records of a program that ran first."""
@@ -219,49 +240,68 @@ class BatchedFunction:
         return output.rebuild(arrays)
 
     def _candidates(
-        self, call: Call, failed: Entry | None = None, fault: TypeError | None = None
+        self, call: Call, fault: TypeError | None = None
     ) -> Iterator[Entry]:
-        """The entries that may serve a call, likeliest first; the last one is new.
-
-        Args:
-          call: The call.
-          failed: The entry that was found by identity and refused.
-          fault: Where it did not refuse: why JAX did not take the leaves.
-        """
+        """The entries that may serve a call, likeliest first; the last one is new."""
         programs = self._programs
-        tried = [failed]
-        if failed is not None and fault is None and programs.part(failed):
-            yield failed
         with lock:
-            entry = programs.among(call.key, call.atoms, call.leaves)
-        if entry is not None and entry is not failed:
-            tried.append(entry)
-            yield entry
+            key, known = self._recognise(call)
+            seen = None if known is None else known.among(call.leaves)
+            if seen is not None:
+                programs.use(seen)
+        if seen is not None:
+            if fault is not None:
+                raise fault
+            yield seen
+            if programs.part(seen):
+                yield seen
         with lock:
-            entry = self._planned(call, tried, fault)
+            entry = self._planned(call, key, seen)
         yield entry
 
-    def _planned(
-        self, call: Call, tried: Sequence[Entry | None], fault: TypeError | None
-    ) -> Entry:
+    def _recognise(self, call: Call) -> tuple[Key, Known | None]:
+        """The key of the structure of a call, and the structure if it was seen."""
+        if Record.writes != self._writes:
+            self._ask()
+        if self._last.structure == call.treedef:
+            return self._last.key, self._last
+        key = (self._token, structure_key(self._mapped, call))
+        known = self._programs.known(key)
+        if known is not None:
+            # The same data in other objects, which may well come again.
+            known.structure = likeness(call.treedef)
+            self._guess(call, known)
+        return key, known
+
+    def _guess(self, call: Call, known: Known) -> None:
+        """Lets the next call that looks like this one be compared with this structure."""
+        self._last = known
+        if call.args:
+            if len(self._guesses) >= _MOST_GUESSES:
+                self._guesses = {}
+            self._guesses[id(call.args[0])] = known
+
+    def _planned(self, call: Call, key: Key, refused: Entry | None) -> Entry:
         """The entry for what the call comes to, with every check; made if need be."""
-        settled = settle(self._mapped, self._donated, call)
+        settled = settle(self._mapped, self._donated, call, key[1])
         try:
             entry = self._programs.find(settled.key)
         except Uncomparable as e:
             raise no_key(settled.given, e) from None
-        if entry is None or entry in tried:
-            if entry is not None and fault is not None:
-                raise fault
+        if entry is None or entry is refused:
             entry = self._make(call, settled)
-        self._programs.remember(call.key, call.atoms, call.leaves, entry)
+        else:
+            self._programs.use(entry)
+        structure = likeness(call.treedef)
+        known = self._programs.remember(key, structure, call.leaves, entry)
+        self._guess(call, known)
         return entry
 
     def _make(self, call: Call, settled: Settled) -> Entry:
         """A new entry: one trace, and a compile where nothing equal is at hand."""
         plan, given = settled.plan, settled.given
         try:
-            own, output = trace(
+            own = trace(
                 self._mapped,
                 plan,
                 settled.parts,
@@ -276,7 +316,6 @@ class BatchedFunction:
             key=settled.key,
             own=own,
             program=self._programs.same(own),
-            output=output,
             parts=settled.parts,
             fields=fields_of(given, plan.axes, trace_settings()),
         )
@@ -287,13 +326,6 @@ class BatchedFunction:
             warnings.warn_explicit(warning, None, source.file, source.line)
         return entry
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """A call, taken apart."""
-        leaves, treedef = flatten(args, kwargs)
-        found = atoms(treedef)
-        key = (self._token, treedef, *map(id, found))
-        return Call(args, kwargs, leaves, treedef, found, key)
-
     def _fits(
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> list[Any]:
@@ -302,8 +334,9 @@ class BatchedFunction:
         Raises:
           BatchError: It comes to another one; with the fields that differ.
         """
-        call = self._call(args, kwargs)
-        settled = settle(self._mapped, self._donated, call)
+        call = Call(args, kwargs, *flatten((args, kwargs) if kwargs else args))
+        structure = structure_key(self._mapped, call)
+        settled = settle(self._mapped, self._donated, call, structure)
         if settled.key != entry.key:
             now = fields_of(settled.given, settled.plan.axes, trace_settings())
             raise other_inputs(entry.fields, now)
@@ -329,10 +362,10 @@ class BatchedFunction:
           >>> compiled(jnp.ones(3))
           Array([2., 2., 2.], dtype=float32)
         """
-        call = self._call(args, kwargs)
+        call = Call(args, kwargs, *flatten((args, kwargs) if kwargs else args))
         for entry in self._candidates(call):
             try:
-                lowered = entry.jitted.lower(*arguments(call.leaves, entry.takers))
+                lowered = entry.own.jitted.lower(*entry.inputs(call.leaves))
             except Refused:
                 self._programs.refused()
             else:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax.tree_util as jtu
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from staged_axes import _tree, _validate
+from staged_axes import _tree, _values
 from staged_axes import _vmap as mapping
-from staged_axes._axes import AXES, STATIC
+from staged_axes._axes import STATIC
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._collapse import Row, collapse
 from staged_axes._decisions import Entries, Says
 from staged_axes._display import Table
+from staged_axes._fit import fit
 from staged_axes._leaves import Kinds, kinds
 from staged_axes._news import Bound
-from staged_axes._paths import code
 from staged_axes._record import Record
-from staged_axes._resolve import Resolution, resolve
-from staged_axes.errors import BindError, Problem, count, error, unfit
+from staged_axes._resolve import Resolution
+from staged_axes.errors import BindError, Problem, count, error
+
+REMEMBERED = 4
 
 
 @frozen(kw_only=True, repr=False)
@@ -88,6 +90,22 @@ class BoundAxes(Says):
             raise self._refused(why)
         return tree
 
+    def holds_for(self, there: Kinds, treedef: Any, axis_size: int | None) -> bool:
+        """Would another value be bound just so, where the record says the same?
+
+        Args:
+          there: The kinds of its leaves.
+          treedef: Its structure.
+          axis_size: The batch size, where the user gives it.
+        """
+        is_mapped = any(axis is not None for axis in self.leaf_axes)
+        if not (is_mapped and axis_size is None) and axis_size != self.batch_size:
+            return False
+        try:
+            return self._kinds == there and bool(self.treedef == treedef)
+        except Exception:  # static data may have an `__eq__` that raises anything
+            return False
+
     def _refused(self, why: str) -> BindError:
         """The error for a class that cannot hold axes."""
         data = self.treedef.node_data()
@@ -148,6 +166,120 @@ class BoundAxes(Says):
         if not any(axis is not None for axis in self.leaf_axes):
             options.setdefault("axis_size", self.batch_size)
         return batch(fn, in_axes=self, out_axes=out_axes, **options)
+
+    def take(self, batched: Any, k: Any) -> Any:
+        """Example k of a batch.
+
+        Args:
+          batched: Any value that the record fits. Not changed.
+          k: The number of the example, negative from the end. Under `jit` it may be
+            traced; it is then not checked.
+
+        Returns:
+          A value of the same class, with the same static data and the same objects as
+          shared leaves. What comes out of a NumPy array is a view of it.
+
+        Raises:
+          MemberError: There is no example k; also an `IndexError`.
+          BindError: The value does not fit, or a mapped leaf, such as a BCOO array,
+            cannot be taken apart.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> spec.gain = None
+          >>> batch = {"gain": 2.0, "x": np.array([[0, 1], [5, 6]])}
+          >>> spec.bind(batch).take(batch, -1)
+          {'gain': 2.0, 'x': array([5, 6])}
+        """
+        return _values.take(self._entries, batched, k)
+
+    def unstack(self, batched: Any) -> list[Any]:
+        """All examples of a batch, in order; the reverse of `stack`.
+
+        Args:
+          batched: Any value that the record fits.
+
+        Raises:
+          BindError: As for `take`.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> batch = {"x": np.array([[0, 1], [5, 6]])}
+          >>> spec.bind(batch).unstack(batch)
+          [{'x': array([0, 1])}, {'x': array([5, 6])}]
+        """
+        return list(self.iterate(batched))
+
+    def iterate(self, batched: Any) -> Iterator[Any]:
+        """The examples of a batch one after the other, without holding all of them.
+
+        Args:
+          batched: Any value that the record fits.
+
+        Raises:
+          BindError: As for `take`; at once, not at the first example.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> batch = {"x": np.array([[0, 1], [5, 6]])}
+          >>> [int(one["x"].sum()) for one in spec.bind(batch).iterate(batch)]
+          [1, 11]
+        """
+        return _values.iterate(self._entries, batched)
+
+    def set(self, batched: Any, k: Any, value: Any) -> Any:
+        """The batch with another example k.
+
+        Args:
+          batched: Any value that the record fits. Not changed.
+          k: The number of the example, as for `take`.
+          value: The new example, built like the others, the same where they share.
+
+        Returns:
+          A new batch, with the dtypes of the old one.
+
+        Raises:
+          MemberError: There is no example k; also an `IndexError`.
+          BindError: The new example is not like the others; with every reason.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> batch = {"x": np.array([[0, 1], [5, 6]])}
+          >>> spec.bind(batch).set(batch, 0, {"x": np.array([8, 9])})
+          {'x': array([[8, 9],
+                 [5, 6]])}
+        """
+        return _values.replace(self._entries, batched, k, value)
+
+    def broadcast(self, value: Any, n: int) -> Any:
+        """A batch of n equal examples.
+
+        Args:
+          value: One example. Not changed.
+          n: How many, at least 1.
+
+        Returns:
+          A value of the same class with the same objects as shared leaves. A mapped
+          NumPy array becomes a read-only view, which takes no memory; a JAX array is
+          copied n times, unless this is traced.
+
+        Raises:
+          BindError: The value does not fit; with every reason.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> spec = sa.AxesBuilder(default=0)
+          >>> bound = spec.bind({"x": np.array([[0, 1], [5, 6]])})
+          >>> bound.broadcast({"x": np.array([8, 9])}, 3)
+          {'x': array([[8, 9],
+                 [8, 9],
+                 [8, 9]])}
+        """
+        return _values.broadcast(self._entries, value, n)
 
     def table(self) -> Table:
         """Path, array, axis, size, who decided; agreeing subtrees are one row."""
@@ -213,53 +345,47 @@ def bind(
       BindError: They do not fit; with every reason.
     """
     begun = time.perf_counter()
-    leaves, treedef = _tree.flatten(value)
-    entries = record.entries()
-    resolved = resolve(entries, AXES, value, leaves, treedef)
-    there = kinds(leaves)
-    keys = _tree.key_paths(value)
-    checked = _validate.check(
-        there,
-        resolved.payloads,
-        resolved.deciders,
-        lambda i: _validate.Place("value", tuple(map(_tree.step_of, keys[i]))),
-        axis_size=axis_size,
-    )
-    problems = [
-        *resolved.problems,
-        *_traced(value, treedef),
-        *checked.problems,
-    ]
-    if leaves and checked.batch_size is None and not problems:
-        problems += _validate.nothing_mapped(["value"] * len(leaves), resolved.deciders)
-    if like is not None and not problems:
-        problems += _validate.against_template(
-            checked, value, leaves, resolved.deciders, like
-        )
-    if problems:
-        raise unfit(problems)
-    bound = BoundAxes(
-        leaf_axes=checked.axes,
-        batch_size=checked.batch_size,
-        treedef=treedef,
-        entries=entries,
-        resolution=resolved,
-        kinds=there,
-        keys=keys,
-    )
+    bound = _bound_before(record, value, axis_size) if like is None else None
+    if bound is None:
+        bound = _bind(record, value, like, axis_size)
     record.listeners.tell(Bound(axes=bound, seconds=time.perf_counter() - begun))
     return bound
 
 
-def _traced(value: Any, treedef: Any) -> list[Problem]:
-    """A problem for each static field that holds a tracer."""
-    return [
-        Problem(
-            kind="tracer",
-            path=code(path, "value") + ("" if name[0] == "(" else ".") + name,
-            there="a static field that holds a tracer",
-            asked="static data must be concrete",
-            fix="make it a leaf, or build the value outside of the transformation",
-        )
-        for path, name in _tree.traced_statics(value, treedef)
-    ]
+def _bound_before(
+    record: Record, value: Any, axis_size: int | None
+) -> BoundAxes | None:
+    """What was bound to a value that looks the same, with this value's static data.
+
+    Equal treedefs may hold static data of other types (`1` and `True` are equal), so
+    only what does not depend on it is taken over.
+    """
+    entries = record.entries()
+    recent: tuple[BoundAxes, ...] = record.recent
+    known = [bound for bound in recent if bound.entries() is entries]
+    if not known:
+        return None
+    leaves, treedef = _tree.flatten(value)
+    there = kinds(leaves)
+    for bound in known:
+        if bound.holds_for(there, treedef, axis_size):
+            return evolve(bound, treedef=treedef)
+    return None
+
+
+def _bind(record: Record, value: Any, like: Any, axis_size: int | None) -> BoundAxes:
+    """Binds a value that looks like none that is remembered."""
+    entries = record.entries()
+    fitted = fit(entries, value, like=like, axis_size=axis_size)
+    bound = BoundAxes(
+        leaf_axes=fitted.axes,
+        batch_size=fitted.batch_size,
+        treedef=fitted.treedef,
+        entries=entries,
+        resolution=fitted.resolution,
+        kinds=fitted.kinds,
+        keys=fitted.keys,
+    )
+    if fitted.resolution.is_general:
+        record.recent = (bound, *record.recent[: REMEMBERED - 1])
+    return bound

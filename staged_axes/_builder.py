@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from staged_axes import _bind, _json_dump, _json_load, _provenance
@@ -12,18 +12,17 @@ from staged_axes._axes_tree import record_of_tree
 from staged_axes._batch import BatchedFunction, batch
 from staged_axes._bind import BoundAxes
 from staged_axes._decisions import UNDECIDED, Decision, Rule, Stage
-from staged_axes._display import Table, short
+from staged_axes._display import Table
 from staged_axes._news import Bound, Guarded
 from staged_axes._placeholders import Places
-from staged_axes._record import Record, in_order
+from staged_axes._record import Record
 from staged_axes._staging import StageBlock
+from staged_axes._vary import vary
 from staged_axes.errors import (
-    ConflictError,
     Problem,
     RecordError,
     count,
     error,
-    with_article,
 )
 
 
@@ -167,6 +166,47 @@ class AxesBuilder(Places):
         """
         return _bind.bind(self.__record__, value, like=like, axis_size=axis_size)
 
+    def vary(self, value: Any, arrays: Mapping[Any, Any], *, like: Any = None) -> Any:
+        """The value with batched arrays in the places that vary, and the axes recorded.
+
+        One declaration for the axis and the data. A place for which the record says no
+        axis gets axis 0; one that was decided earlier keeps its axis, and is drawn
+        again by another call. Afterwards `bind(result, like=value)` fits.
+
+        Args:
+          value: One example. Not changed.
+          arrays: The array of each place that varies, by path (`"opt.timestep"`) or by
+            place (`spec.opt.timestep`). For a place with several leaves, a tree of the
+            same leaves.
+          like: The value of one example, where `value` has been varied before: then
+            these places are drawn again, or others beside them.
+
+        Returns:
+          A value of the same class with the same static data; all other leaves are the
+          same objects, and nothing is copied. It is built once, from real arrays.
+
+        Shapes:
+          An array is that of the field with the batch axis put in: for a field of shape
+          `(3,)` and axis 0, `(n, 3)`. All arrays have one n, and the kind of numbers
+          that the field has.
+
+        Raises:
+          RecordError: A key is no place of this builder.
+          ConflictError: Another stage decided that such a place is shared.
+          BindError: Arrays, value and record do not fit; with every reason. The record
+            is then as it was before.
+
+        Example:
+          >>> import numpy as np, staged_axes as sa
+          >>> model = {"mass": np.ones(2), "opt": {"timestep": 0.01}}
+          >>> spec = sa.AxesBuilder(default=None)
+          >>> many = spec.vary(model, {"opt.timestep": np.array([0.01, 0.02, 0.04])})
+          >>> spec.bind(many).leaf_axes
+          (None, 0)
+        """
+        stage = self.__record__.current_stage()
+        return vary(self, value, arrays, like, stage, _provenance.caller())
+
     def batch(
         self, fn: Callable[..., Any], out_axes: Any = 0, **options: Any
     ) -> BatchedFunction:
@@ -260,7 +300,7 @@ class AxesBuilder(Places):
           >>> spec
           <AxesBuilder: 1 decision, 1 rule, default 0>
         """
-        return _rebuild(*_json_load.load(text, AXES))
+        return builder_of(*_json_load.load(text, AXES))
 
     def table(self) -> Table:
         """What was recorded, by stage, with the line that decided."""
@@ -300,75 +340,14 @@ class AxesBuilder(Places):
         return self.table().html()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.__record__, self.__type__)
+        return builder_of, (self.__record__, self.__type__)
 
     def __copy__(self) -> AxesBuilder:
-        return _rebuild(copy.copy(self.__record__), self.__type__)
+        return builder_of(copy.copy(self.__record__), self.__type__)
 
 
-def _rebuild(record: Record, type_: Any) -> AxesBuilder:
+def builder_of(record: Record, type_: Any) -> AxesBuilder:
     """A builder around a record."""
     builder = AxesBuilder.__new__(AxesBuilder)
     Places.__init__(builder, record, (), type_)
     return builder
-
-
-def merge(*builders: AxesBuilder) -> AxesBuilder:
-    """A new builder with the records of all, under the rule for conflicts.
-
-    What counts as later is what was written later, in whatever order they are given.
-
-    Raises:
-      ConflictError: Two of them decide one place, or the default, differently.
-      RecordError: One of them is no builder.
-
-    Example:
-      >>> import staged_axes as sa
-      >>> a, b = sa.AxesBuilder(default=None), sa.AxesBuilder(default=None)
-      >>> a.x = 0
-      >>> b.y = 1
-      >>> sa.merge(a, b)
-      <AxesBuilder: 2 decisions, 0 rules, default None>
-    """
-    for builder in builders:
-        if not isinstance(builder, AxesBuilder):
-            raise error(
-                RecordError,
-                f"merge takes builders, not {with_article(short(builder))}.",
-                Problem(kind="argument", path="sa.merge(...)", there=short(builder)),
-                fixes=["sa.merge(spec, other)"],
-            )
-    records = [b.__record__ for b in builders]
-    merged = Record(AXES, UNDECIDED, _provenance.caller())
-    for record in records:
-        if record.default is not UNDECIDED:
-            if merged.default not in (UNDECIDED, record.default):
-                raise _defaults_differ(records)
-            merged.default, merged.source = record.default, record.source
-    own = [record.own() for record in records]
-    for decision in in_order(d for entries in own for d in entries.decisions):
-        merged.write(decision)
-    for rule in in_order(r for entries in own for r in entries.rules):
-        merged.write_rule(rule)
-    types = [b.__type__ for b in builders]
-    is_one = bool(types) and all(type_ == types[0] for type_ in types)
-    return _rebuild(merged, types[0] if is_one else None)
-
-
-def _defaults_differ(records: list[Record]) -> ConflictError:
-    """The error for builders with different defaults."""
-    return error(
-        ConflictError,
-        "the builders have different defaults.",
-        *(
-            Problem(
-                kind="conflict",
-                path=f"default={r.form.text(r.default)}",
-                file=r.source.file,
-                line=r.source.line,
-                decided_by=str(r.source),
-            )
-            for r in records
-        ),
-        fixes=["give all of them one default, or sa.UNDECIDED to all but one"],
-    )

@@ -1,10 +1,10 @@
 """The programs of one function: found fast, never stale, few, and found again.
 
-**Finding one.** A call is flattened outside of JAX's own caches, which only ever see a
-list of leaves. The objects in its static data, told by identity, lead to a `Known`
-structure, and that to an `Entry`: the program of one structure for one signature.
-Only where an object is a new one is its content read, and only where that is new too
-is the call traced. What can be changed in place is read again at each call.
+**Finding one.** A call is flattened outside of JAX's own caches, which only ever see
+leaves. Its treedef is compared with that of a `Known` structure in a form that equals
+the very same static data alone (`_likeness`); which one to compare with is a guess, and
+a wrong guess costs time only. Where it fails, the content of the static data is the key
+(`_content`), and only where that is new is the call traced.
 
 **Staying right.** Every step but the first plans the call anew, with every check. What
 a plan came to is part of the entry's key; so two wrappers of one function whose records
@@ -17,7 +17,6 @@ function holds the function weakly.
 
 from __future__ import annotations
 
-import itertools
 import threading
 import types
 import weakref
@@ -26,12 +25,13 @@ from typing import Any
 
 import jax
 import jax.api_util
+import jax.tree_util as jtu
 from attrs import define, field, frozen
 
 from staged_axes._compat import trace_settings
 from staged_axes._content import Key, Uncomparable, content
 from staged_axes._news import Compiled
-from staged_axes._programs import Entry, Program, taker
+from staged_axes._programs import Entry, Program, Refused
 from staged_axes._recompiles import Recompiles, alone, difference, explain
 
 # One trace at a time, whichever function: a function that is traced may call another,
@@ -39,91 +39,113 @@ from staged_axes._recompiles import Recompiles, alone, difference, explain
 lock = threading.RLock()
 
 _KNOWN_PER_PROGRAM = 4
+_NO_CALL = jtu.tree_structure(0)  # the treedef of a call is that of a tuple
 
 
 @frozen
 class CacheInfo:
-    """How a batched function was served.
+    """What a batched function has done, and what it keeps.
 
     Attributes:
-      hits: Calls that found their program.
-      misses: Calls that did not: one trace each.
-      programs: Compiled programs that are kept.
+      traces: How often the function was traced.
+      compiles: How many of the traces led to a program that was not there before.
       structures: Structures that are kept, each with one signature.
+      programs: Programs that are kept for them.
       max_programs: How many structures are kept at most.
     """
 
-    hits: int
-    misses: int
-    programs: int
+    traces: int
+    compiles: int
     structures: int
+    programs: int
     max_programs: int
 
 
 @define(eq=False)
 class Known:
-    """A structure that was seen, by the identity of its static data.
+    """A structure that was seen, and where calls of it led.
 
     Attributes:
-      atoms: The objects, kept so that no other can take their identity.
-      watched: Number and content of those that can be changed in place.
+      key: By which it is found.
+      use: Marks an entry as used.
+      structure: What its treedef is compared with.
+      only: The one entry, where there is one and no look at the leaves is needed.
+      run: Serves a call of this structure, or raises `Refused`.
       fixed: The numbers of the leaves that are kept as they are.
-      quick: What takes those leaves, and the one entry for their identities; None for
-        several. They are one object, so that a thread sees both or neither.
+      by_leaves: The one entry for the identities of those leaves; None for several.
       by_signature: The entry for what those leaves hold and the others' signature.
     """
 
-    atoms: list[Any]
-    watched: list[tuple[int, Key]] = field(init=False)
+    key: Key
+    use: Callable[[Entry], None]
+    structure: Any = _NO_CALL
+    only: Entry | None = None
+    run: Callable[..., Any] = field(init=False)
     fixed: tuple[int, ...] = ()
-    quick: tuple[Callable[[Any], Any], dict[Any, tuple[Entry | None, Any]]] = field(
-        init=False
-    )
+    by_leaves: dict[Key, tuple[Entry | None, Any]] = field(factory=dict)
     by_signature: dict[Key, Entry] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        read = [(i, *content(x)) for i, x in enumerate(self.atoms)]
-        self.watched = [(i, key) for i, key, is_stable in read if not is_stable]
-        self.quick = taker(()), {}
+        self.run = self._run
 
-    def is_fresh(self, atoms: list[Any]) -> bool:
-        """Do the objects that can change still hold what they held?"""
-        return all(content(atoms[i])[0] == key for i, key in self.watched)
+    def _run(self, *leaves: Any) -> Any:
+        """Serves a call where it takes a look at the leaves to tell which entry."""
+        entry = self.among(leaves)
+        if entry is None:
+            raise Refused
+        self.use(entry)
+        return entry.run(*leaves)
 
-    def only(self, leaves: list[Any]) -> Entry | None:
-        """The entry for these leaves, where there is only one that it can be."""
-        take, entries = self.quick
-        found = entries.get(tuple(map(id, take(leaves))))
-        return None if found is None else found[0]
-
-    def among(self, leaves: list[Any]) -> Entry | None:
-        """The entry for the signature of these leaves."""
+    def among(self, leaves: Sequence[Any]) -> Entry | None:
+        """The entry for these leaves."""
+        by_leaves, fixed = self.by_leaves, self.fixed
+        found = by_leaves.get((fixed, *[id(leaves[i]) for i in fixed]))
+        if found is not None and found[0] is not None:
+            return found[0]
         try:
-            return self.by_signature.get(signature(leaves, self.fixed))
+            return self.by_signature.get(signature(leaves, fixed))
         except (TypeError, Uncomparable):  # other leaves are fixed in this call
             return None
 
-    def add(self, entry: Entry, leaves: list[Any]) -> None:
+    def add(self, entry: Entry, leaves: Sequence[Any]) -> None:
         """Remembers where these leaves led."""
         fixed = entry.parts.fixed
         if fixed != self.fixed:
-            self.fixed, self.by_signature = fixed, {}
-            self.quick = taker(fixed), {}
-        self.by_signature[signature(leaves, self.fixed)] = entry
-        kept = self.quick[0](leaves)
+            self.fixed, self.by_leaves, self.by_signature = fixed, {}, {}
+        self.by_signature[signature(leaves, fixed)] = entry
+        kept = [leaves[i] for i in fixed]
         if all(content(x)[1] for x in kept):
-            entries = self.quick[1]
-            before, _ = entries.get(ids := tuple(map(id, kept)), (entry, None))
-            entries[ids] = (entry if before is entry else None, kept)
+            ids = (fixed, *map(id, kept))
+            before, _ = self.by_leaves.get(ids, (entry, None))
+            self.by_leaves[ids] = (entry if before is entry else None, kept)
+        self.settle()
+
+    def settle(self) -> None:
+        """Goes straight to the program where there is only one."""
+        entries = list(self.by_signature.values())
+        self.only = entries[0] if len(entries) == 1 and not self.fixed else None
+        self.run = self._run if self.only is None else self.only.run
 
     def forget(self, entry: Entry) -> bool:
         """Drops an entry. Is none left?"""
-        take, entries = self.quick
-        self.quick = take, {k: v for k, v in entries.items() if v[0] is not entry}
-        self.by_signature = {
-            k: e for k, e in self.by_signature.items() if e is not entry
+        if all(e is not entry for e in self.by_signature.values()):
+            return False
+        self.by_leaves = {
+            ids: found for ids, found in self.by_leaves.items() if found[0] is not entry
         }
+        self.by_signature = {
+            key: e for key, e in self.by_signature.items() if e is not entry
+        }
+        self.settle()
         return not self.by_signature
+
+    def empty(self) -> None:
+        """Forgets everything: whoever still holds this finds nothing in it."""
+        self.structure, self.by_leaves, self.by_signature = _NO_CALL, {}, {}
+        self.settle()
+
+
+NOTHING = Known(None, lambda _: None)
 
 
 def signature(leaves: Sequence[Any], fixed: Sequence[int]) -> Key:
@@ -149,88 +171,86 @@ class Programs:
 
     def __init__(self, max_programs: int) -> None:
         self.max_programs = max_programs
+        self._known: dict[Key, Known] = {}
         self.clear()
 
     def clear(self) -> None:
         """Drops all entries, and counts from zero."""
         with lock:
-            self._known: dict[Key, Known] = {}
+            for known in self._known.values():
+                known.empty()
+            self._known = {}
             self._entries: dict[Key, Entry] = {}
             self._compiled: weakref.WeakSet[Program] = weakref.WeakSet()
-            self._clock = itertools.count()  # ticks with each call, to tell the oldest
-            self._misses = 0
-            self._other_ticks = 0
+            self._latest: Entry | None = None
+            self._clock = 0
+            self._traces = 0
+            self._compiles = 0
             self._has_warned = False
 
-    def recall(self, key: Key, atoms: list[Any], leaves: list[Any]) -> Entry | None:
-        """The entry of a call that is like an earlier one; takes no lock."""
-        known = self._known.get(key)
-        if known is None or (known.watched and not known.is_fresh(atoms)):
-            return None
-        entry = known.only(leaves)
-        if entry is not None:
-            entry.used = next(self._clock)
-        return entry
-
-    def among(self, key: Key, atoms: list[Any], leaves: list[Any]) -> Entry | None:
-        """The entry of a call whose structure was seen with several signatures."""
-        known = self._known.get(key)
-        if known is None or not known.is_fresh(atoms):
-            return None
-        return self._use(known.among(leaves))
+    def known(self, key: Key) -> Known | None:
+        """The structure with this key."""
+        return self._known.get(key)
 
     def find(self, key: Key) -> Entry | None:
         """The entry with this key."""
-        return self._use(self._entries.get(key))
+        return self._entries.get(key)
 
-    def _use(self, entry: Entry | None) -> Entry | None:
-        """Marks an entry as used."""
-        if entry is not None:
-            entry.used = next(self._clock)
-        return entry
+    def use(self, entry: Entry) -> None:
+        """Marks an entry as used, and the one before it, which was used until now.
+
+        Calls that go straight to their program mark nothing: they cost too little.
+        """
+        self._clock += 2
+        if self._latest is not None:
+            self._latest.used = self._clock - 1
+        self._latest = entry
+        entry.used = self._clock
 
     def remember(
-        self, key: Key, atoms: list[Any], leaves: list[Any], entry: Entry
-    ) -> None:
-        """Lets calls like this one find the entry by identity."""
-        known = self._known.get(key)
-        if known is None or not known.is_fresh(atoms):
-            known = self._known[key] = Known(atoms)
+        self, key: Key, structure: Any, leaves: Sequence[Any], entry: Entry
+    ) -> Known:
+        """Lets calls like this one find the entry."""
+        known = self._known.pop(key, None) or Known(key, self.use)
+        self._known[key] = known
+        known.structure = structure
         known.add(entry, leaves)
         while len(self._known) > _KNOWN_PER_PROGRAM * self.max_programs:
-            del self._known[next(iter(self._known))]
+            self._known.pop(next(iter(self._known))).empty()
+        return known
 
     def same(self, own: Program) -> Program:
         """The program that was compiled for the same computation, else `own`."""
+        self._traces += 1
         others = list(self._compiled)
         key = own.key() if others else None
         for other in others:
             if key is not None and other.key() == key:
                 own.drop_key()
                 return other
-        self._compiled.add(own)
+        self._compile(own)
         return own
 
     def part(self, entry: Entry) -> bool:
         """Lets an entry use its own program instead of a shared one; was it shared?"""
         if entry.program is entry.own:
             return False
+        self._compile(entry.own)
         entry.share(entry.own)
-        self._compiled.add(entry.own)
-        self._use(entry)
+        for known in self._known.values():
+            known.settle()
         return True
 
-    def refused(self) -> None:
-        """A call that was counted as found was not."""
-        self._other_ticks += 1
+    def _compile(self, own: Program) -> None:
+        """Takes in a program that JAX will compile when it is called."""
+        self._compiles += 1
+        self._compiled.add(own)
 
     def add(self, entry: Entry) -> None:
         """Keeps a new entry, in place of the one that was not used for longest."""
-        self._misses += 1
         self._drop(self._entries.get(entry.key))
         self._entries[entry.key] = entry
-        entry.used = next(self._clock)
-        self._other_ticks += 1
+        self.use(entry)
         while len(self._entries) > self.max_programs:
             self._drop(min(self._entries.values(), key=lambda e: e.used))
 
@@ -239,9 +259,12 @@ class Programs:
         if entry is None:
             return
         del self._entries[entry.key]
+        if self._latest is entry:
+            self._latest = None
         for key, known in list(self._known.items()):
             if known.forget(entry):
                 del self._known[key]
+                known.empty()
 
     def too_many(self, entry: Entry, limit: int | None) -> tuple[str, int] | None:
         """The field that alone made `limit` programs, said once."""
@@ -272,15 +295,13 @@ class Programs:
         )
 
     def info(self) -> CacheInfo:
-        """Counts of calls and of what is kept."""
+        """Counts, and what is kept."""
         with lock:
-            ticks = next(self._clock) - self._other_ticks
-            self._other_ticks += 1
             return CacheInfo(
-                hits=ticks,
-                misses=self._misses,
-                programs=len({id(e.program) for e in self._entries.values()}),
+                traces=self._traces,
+                compiles=self._compiles,
                 structures=len(self._entries),
+                programs=len({id(e.program) for e in self._entries.values()}),
                 max_programs=self.max_programs,
             )
 

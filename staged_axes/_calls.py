@@ -52,23 +52,19 @@ class Donated:
 
 @frozen
 class Call:
-    """One call: its arguments, their leaves, and the key of its structure.
+    """One call, taken apart.
 
     Attributes:
       args: Positional.
       kwargs: By name.
       leaves: All leaves; BCOO arrays and the like are taken apart.
       treedef: Of `args`, or of `(args, kwargs)` where there are any.
-      atoms: The objects in its static data.
-      key: What tells its structure, by identity.
     """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     leaves: list[Any]
     treedef: Any
-    atoms: list[Any]
-    key: Key
 
 
 @frozen
@@ -81,20 +77,25 @@ class Settled:
     key: Key
 
 
-def flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
-    """All leaves of the arguments, and their treedef.
+def structure_key(mapped: Mapped, call: Call) -> Key:
+    """The key of the static data in a call.
 
     Raises:
-      BindError: A container that holds itself.
+      BindError: A static field holds a tracer, or arguments and axes do not fit.
+      BatchError: Static data gives no key.
     """
-    call = (args, kwargs) if kwargs else args
     try:
-        return jtu.tree_flatten(call)
-    except (RecursionError, SystemError):
-        raise _tree.too_deep(call) from None
+        key = tuple(reader_of_statics().treedef(call.treedef))
+        hash(key)
+    except (Uncomparable, RecursionError) as e:
+        fault = e
+    else:
+        return key
+    mapped.plan(call.args, call.kwargs)
+    raise no_key(mapped.in_axes.place(call.args, call.kwargs), fault)
 
 
-def settle(mapped: Mapped, donated: Donated, call: Call) -> Settled:
+def settle(mapped: Mapped, donated: Donated, call: Call, structure: Key) -> Settled:
     """Plans a call, with every check, and puts its key together.
 
     Raises:
@@ -109,7 +110,7 @@ def settle(mapped: Mapped, donated: Donated, call: Call) -> Settled:
     out = mapped.out_says
     try:
         key = (
-            tuple(reader_of_statics().treedef(call.treedef)),
+            structure,
             plan.axes,
             plan.batch_size,
             parts,
@@ -117,7 +118,7 @@ def settle(mapped: Mapped, donated: Donated, call: Call) -> Settled:
             out if isinstance(out, Auto) else says_key(out.entries()),
         )
         hash(key)
-    except (Uncomparable, RecursionError) as e:
+    except Uncomparable as e:
         raise no_key(given, e) from None
     return Settled(given, plan, parts, key)
 

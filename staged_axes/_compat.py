@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 import jax
@@ -72,3 +72,12 @@ def equation_settings(equation: Any) -> dict[str, Any]:
         for name in names
         if not name.startswith("_") and name != "configs"
     }
+
+
+def treedef_with(treedef: Any, data_of: Callable[[tuple[Any, ...], Any], Any]) -> Any:
+    """The treedef with other static data; only for comparing it with `==`."""
+    registry, rows = treedef.__getstate__()
+    changed = [(*row[:2], data_of(row, row[2]), *row[3:]) for row in rows]
+    other = type(treedef).__new__(type(treedef))
+    other.__setstate__((registry, changed))
+    return other

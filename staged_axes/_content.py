@@ -11,7 +11,7 @@ attribute too many costs no more than a trace.
 from __future__ import annotations
 
 import collections
-import itertools
+import enum
 import types
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -23,12 +23,15 @@ from attrs import define
 
 from staged_axes import _tree
 from staged_axes._compat import node_class, node_data, treedef_nodes
+from staged_axes._display import short
+from staged_axes.errors import clip
 
 Key = Hashable
 
 _EXACT = frozenset(
     {type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented), range}
 )
+_TOLD = (str, bytes, int, float, complex, bool, type(None))
 _SEQUENCES = (tuple, list, collections.deque)
 _MAPPINGS = (dict, types.MappingProxyType)
 _SETS = (set, frozenset)
@@ -250,48 +253,11 @@ def parts_of(x: Any) -> Callable[[Any], Iterable[Any]] | None:
     return None
 
 
-# Identity ----------------------------------------------------------------------------
-
-# How to list what a container holds, so that its parts can be told by identity. Classes
-# of which the metadata is a fresh object for each flattening are added when seen first.
-_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
-    tuple: tuple,
-    list: list,
-    dict: lambda x: itertools.chain.from_iterable(x.items()),
-}
-_DEEPEST = 16
-
-
-def atoms(treedef: Any) -> list[Any]:
-    """The objects in the static data of a treedef, plain containers opened.
-
-    Two treedefs that compare equal and have the same objects here, one by one, have the
-    same static data, except where one of the objects can be changed in place.
-    """
-    found: list[Any] = []
-    for row in treedef_nodes(treedef):
-        data = row[2]
-        if data is not None:
-            if data.__class__ is tuple or data.__class__ is list:
-                found += data
-            else:
-                found.append(data)
-    for _ in range(_DEEPEST):
-        if _PARTS.keys().isdisjoint(map(type, found)):
-            break
-        found = _opened(found)
-    return found
-
-
-def _opened(found: list[Any]) -> list[Any]:
-    """The same objects with one level of containers opened, marked by their types."""
-    opened: list[Any] = []
-    for x in found:
-        parts = _PARTS.get(type(x))
-        if parts is None:
-            opened.append(x)
-        else:
-            opened.append(type(x))
-            opened += parts(x)
-            opened.append(_PARTS)
-    return opened
+def value_text(x: Any) -> str:
+    """A plain value as code, anything else in short, without the user's `repr`."""
+    if isinstance(x, enum.Enum):
+        return clip(f"{type(x).__name__}.{x.name}", 40)
+    is_plain = type(x) in _TOLD or (
+        type(x) is tuple and all(type(item) in _TOLD for item in x)
+    )
+    return clip(repr(x), 40) if is_plain else short(x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from staged_axes._programs import Entry, arguments
+from staged_axes._programs import Entry
 
 Fits = Callable[[Entry, tuple[Any, ...], dict[str, Any]], list[Any]]
 
@@ -50,5 +50,4 @@ class Compiled:
           BatchError: It was compiled for other inputs; with the fields that differ.
         """
         leaves = self._fits(self._entry, args, kwargs)
-        inputs = arguments(leaves, self._entry.takers)
-        return self._entry.rebuild(self._compiled(*inputs))
+        return self._entry.own.finish(self._compiled(*self._entry.inputs(leaves)))

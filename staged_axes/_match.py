@@ -1,4 +1,4 @@
-"""Which children of a node a step means."""
+"""Which children of a node a step means, and which nodes a path."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import jax.tree_util as jtu
 
-from staged_axes._paths import Index, Name, Span, Step
-from staged_axes._tree import Children, attributes
+from staged_axes._paths import Index, Name, Path, Span, Step
+from staged_axes._tree import Children, attributes, children
 
 _ABSENT = object()
 
@@ -54,7 +54,7 @@ def _by_attribute(node: Any, below: Children, name: str) -> list[int]:
         # One object is several children, as small numbers may be. JAX's own way to
         # tell them apart: the same node with marks for children.
         treedef: Any = jtu.tree_structure(node, is_leaf=lambda x: x is not node)
-        marks = [object() for _ in below.keys]
+        marks = [object() for _ in below.values]
         marked = getattr(treedef.unflatten(marks), name)
         return [i for i in same if marks[i] is marked]
     except Exception:  # the user's class may raise anything
@@ -68,3 +68,17 @@ def held_children(node: Any, below: Children) -> dict[str, Any]:
         for name, x in attributes(node).items()
         if any(x is child for child in below.values)
     }
+
+
+def locate(path: Path, value: Any, treedef: Any) -> list[tuple[Any, range]]:
+    """The nodes at a path, each with the numbers of its leaves."""
+    found = [(value, treedef, 0)]
+    for step in path:
+        inner = []
+        for node, node_def, start in found:
+            below, defs = children(node), node_def.children()
+            for i in match(node, below, step):
+                before = sum(d.num_leaves for d in defs[:i])
+                inner.append((below.values[i], defs[i], start + before))
+        found = inner
+    return [(node, range(n, n + node_def.num_leaves)) for node, node_def, n in found]

@@ -11,8 +11,9 @@ from staged_axes import _tree
 from staged_axes._decisions import Decision, Default, Form, Rule, conflict
 from staged_axes._display import short
 from staged_axes._match import held_children, match
-from staged_axes._paths import Name, code, nearest
-from staged_axes.errors import Problem, few
+from staged_axes._paths import Index, Name, code, nearest
+from staged_axes._patterns import matching
+from staged_axes.errors import Problem, few, with_article
 
 Decider: TypeAlias = Decision | Rule | Default
 
@@ -80,13 +81,15 @@ def unmatched(
         )
     names = _names(node, below)
     if isinstance(step, Name) and step.name in names:
+        by_position = (*decision.path[:depth], Index(0), *decision.path[depth + 1 :])
+        exact = evolve(decision, path=by_position).code(form, name)
         return problem(
             "unknown",
             written,
             decision,
-            there=f"{parent}.{step.name} is several children of a {type(node).__name__}",
+            there=f"{parent}.{step.name} is several children of {_kind(node)}",
             axis=decision.payload,
-            fix=f"say which one by its position:  {code(decision.path[:depth], name)}[0]",
+            fix=f"say which one by its position:  {exact}",
         )
     like = nearest(step.name, names) if isinstance(step, Name) else []
     better = [
@@ -122,19 +125,24 @@ def _inventory(
 ) -> str:
     """What a node has, in short; names like the one that was written come first."""
     if not below:
-        return short(node)
-    kind = type(node).__name__
+        is_empty = node is not None and _tree.is_node(node)
+        return f"an empty {type(node).__name__}" if is_empty else short(node)
     names = _names(node, below)
     if not names:
-        return f"a {kind} of {len(below)}"
+        return f"{_kind(node)} of {len(below)}"
     names = [*like, *(n for n in names if n not in like)]
     names += [f"{n} (static)" for n in static if not n.startswith("(")]
-    return f"a {kind} with {few(names)}"
+    return f"{_kind(node)} with {few(names)}"
+
+
+def _kind(node: Any) -> str:
+    """The class of a node, with its article."""
+    return with_article(type(node).__name__)
 
 
 def idle(rule: Rule, form: Form, value: Any) -> Problem:
     """The problem of a rule that no leaf answers to."""
-    better = _better(rule.pattern, value)
+    better = _better(rule, value)
     optional = evolve(rule, optional=True)
     return problem(
         "unmatched",
@@ -148,10 +156,13 @@ def idle(rule: Rule, form: Form, value: Any) -> Problem:
     )
 
 
-def _better(pattern: Any, value: Any) -> str | None:
-    """A glob with its last name replaced by one like it in the value."""
+def _better(rule: Rule, value: Any) -> str | None:
+    """A glob that does match: at any depth, or with its last name spelt as there."""
+    pattern = rule.pattern
     if not isinstance(pattern, str):
         return None
+    if not rule.under and matching(f"**/{pattern}", value):
+        return f"**/{pattern}"
     names = {
         step.name
         for path in _tree.paths(value)
@@ -159,7 +170,7 @@ def _better(pattern: Any, value: Any) -> str | None:
         if isinstance(step, Name)
     }
     *_, (start, stop) = [(0, 0), *(m.span() for m in re.finditer(r"\w+", pattern))]
-    like = nearest(pattern[start:stop], sorted(names))
+    like = nearest(pattern[start:stop], sorted(names - {pattern[start:stop]}))
     return pattern[:start] + like[0] + pattern[stop:] if like else None
 
 

@@ -60,6 +60,8 @@ class Output:
 
     def rebuild(self, arrays: Sequence[Any]) -> Any:
         """The output, from the arrays that came back."""
+        if not self.fixed:
+            return self.treedef.unflatten(arrays)
         leaves = dict(self.fixed)
         leaves.update(zip(self.arrays, arrays, strict=True))
         return self.treedef.unflatten([leaves[i] for i in range(len(leaves))])

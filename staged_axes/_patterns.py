@@ -27,7 +27,7 @@ def matching(pattern: Any, node: Any) -> list[int]:
         return _by_filter(pattern, node)
     return [
         i
-        for i, (path, leaf) in enumerate(_tree.units(node, lambda _: False))
+        for i, (path, leaf) in enumerate(_tree.leaves_by_path(node))
         if pattern(words(path), leaf)
     ]
 
@@ -55,12 +55,13 @@ def _text_matches(finds: Callable[[str], Any], path: Path, above: bool) -> bool:
 def _glob(pattern: str) -> Callable[[str], Any]:
     """A glob as a matcher of whole texts: `**` takes any steps, `*` none of the `/`."""
     parts = []
+    pattern = re.sub(r"\*\*(/\*\*)+", "**", pattern)
     for part in re.split(r"(\*\*/|/\*\*$|\*\*|\*|\?|\[!?[^\]]+\])", pattern):
         match part:
             case "**/":
                 parts.append("(?:.*/)?")
             case "/**":
-                parts.append("/.*")
+                parts.append("(?:/.*)?")
             case "**":
                 parts.append(".*")
             case "*":
@@ -68,10 +69,23 @@ def _glob(pattern: str) -> Callable[[str], Any]:
             case "?":
                 parts.append("[^/]")
             case _ if part.startswith("[") and part.endswith("]"):
-                parts.append(part.replace("[!", "[^", 1))
+                parts.append(_one_of(part[1:-1]))
             case _:
                 parts.append(re.escape(part))
     return re.compile("".join(parts), re.DOTALL).fullmatch
+
+
+def _one_of(chars: str) -> str:
+    """What stands in `[...]` of a glob, or after its `!`, as a regular expression."""
+    ranges = re.findall("(.)-(.)|(.)", chars.removeprefix("!"), re.DOTALL)
+    known = "".join(
+        f"{re.escape(first)}-{re.escape(last)}" if first else re.escape(one)
+        for first, last, one in ranges
+        if first <= last
+    )
+    if chars.startswith("!"):
+        return f"(?!/)[^{known}]" if known else "[^/]"
+    return f"[{known}]" if known else "(?!)"
 
 
 def is_nnx_filter(pattern: Any) -> bool:
@@ -104,6 +118,7 @@ def _by_filter(pattern: Any, node: Any) -> list[int]:
 
 def _is_variable(x: Any) -> bool:
     """Is it an nnx variable, or the state of one?"""
-    nnx = sys.modules.get("flax.nnx")
-    kinds = [getattr(nnx, name, None) for name in ("Variable", "VariableState")]
+    # Not by `getattr`: newer versions of nnx answer to the old name, with a warning.
+    nnx = vars(sys.modules.get("flax.nnx", object))
+    kinds = [nnx.get(name) for name in ("Variable", "VariableState")]
     return isinstance(x, tuple(k for k in kinds if isinstance(k, type)))

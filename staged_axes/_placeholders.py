@@ -110,9 +110,6 @@ class Placeholder(Places):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        _no_value(self, "called")
-
 
 def _refuse(what: str) -> Any:
     """A method that says that a placeholder cannot be used so."""
@@ -142,8 +139,13 @@ for _names, _what in (
 
 
 def is_hook(name: str) -> bool:
-    """Is it a name that Python or a notebook asks every object for?"""
-    return name.startswith(("__", "_repr_", "_ipython_")) and name.endswith("_")
+    """Is it a name that Python, a notebook or rich asks every object for?"""
+    is_special = name.startswith(("__", "_repr_", "_ipython_")) and name.endswith("_")
+    return is_special or name == _RICH_PROBE
+
+
+# By this name rich finds out objects that answer to any name, and shows their `repr`.
+_RICH_PROBE = "aihwerij235234ljsdnp34ksodfipwoe234234jlskjdf"
 
 
 def child(parent: Places, step: Step) -> Placeholder:

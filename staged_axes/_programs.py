@@ -30,20 +30,24 @@ fresh wrapper find them holds functions weakly.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 import jax
+import jax.tree_util as jtu
 from attrs import define, field, frozen
 
 from staged_axes import _tree
 from staged_axes._computation import computation_key
-from staged_axes._content import Key
+from staged_axes._content import Key, Uncomparable
+from staged_axes._likeness import likeness
 from staged_axes._outputs import Output
 from staged_axes._recompiles import Fields
 from staged_axes._vmap import Mapped, Plan
+
+# Flattens as `jax.tree_util.tree_flatten` does, one Python frame sooner.
+flatten = jtu.default_registry.flatten
 
 
 class Refused(Exception):  # noqa: N818 (a signal, never seen by users)
@@ -52,46 +56,31 @@ class Refused(Exception):  # noqa: N818 (a signal, never seen by users)
 
 @frozen
 class Parts:
-    """How the leaves of a call divide: kept as they are, donated, and other inputs."""
+    """How the leaves of a call divide.
+
+    Attributes:
+      fixed: The numbers of those that stay the Python objects they are.
+      inputs: The numbers of the others, which the program takes one by one.
+      donated: Which of its inputs the program may overwrite, by their places in `inputs`.
+    """
 
     fixed: tuple[int, ...]
-    donated: tuple[int, ...]
     inputs: tuple[int, ...]
+    donated: tuple[int, ...]
 
     @classmethod
     def of(cls, is_fixed: Sequence[bool], is_donated: Sequence[bool]) -> Parts:
-        """The numbers of the leaves of each kind."""
-        every = range(len(is_fixed))
-        traced = [i for i in every if not is_fixed[i]]
+        """The parts, from what is said of each leaf."""
+        inputs = tuple(i for i, fixed in enumerate(is_fixed) if not fixed)
         return cls(
-            tuple(i for i in every if is_fixed[i]),
-            tuple(i for i in traced if is_donated[i]),
-            tuple(i for i in traced if not is_donated[i]),
+            tuple(i for i, fixed in enumerate(is_fixed) if fixed),
+            inputs,
+            tuple(n for n, i in enumerate(inputs) if is_donated[i]),
         )
 
-    def takers(self) -> tuple[Callable[[Any], Any], ...] | None:
-        """What takes each argument of the program from the leaves; None for all."""
-        if not self.fixed and not self.donated:
-            return None
-        groups = (self.donated, self.inputs) if self.donated else (self.inputs,)
-        return tuple(taker(group) for group in groups)
 
-    def join(self, leaves: list[Any], groups: Sequence[Any]) -> list[Any]:
-        """The leaves of the call, with the traced ones in place."""
-        whole = list(leaves) if self.fixed else [None] * len(leaves)
-        order = (*self.donated, *self.inputs)
-        for i, x in zip(order, itertools.chain(*groups), strict=True):
-            whole[i] = x
-        return whole
-
-
-def arguments(leaves: list[Any], takers: Any) -> list[Any]:
-    """The arguments of a program, from the leaves of a call."""
-    return [leaves] if takers is None else [take(leaves) for take in takers]
-
-
-def taker(numbers: Sequence[int]) -> Callable[[Any], Any]:
-    """Takes the items of these numbers, as a tuple."""
+def taker(numbers: Sequence[int]) -> Callable[[Any], tuple[Any, ...]]:
+    """Takes the items of these numbers."""
     if len(numbers) > 1:
         return itemgetter(*numbers)
     return lambda leaves: tuple(leaves[i] for i in numbers)
@@ -103,24 +92,48 @@ class Program:
 
     Attributes:
       jitted: The function.
-      computation: What it was traced to.
+      computation: Its jaxpr.
+      donated: The inputs that it may overwrite.
+      output: How to put an output together.
+      gives_tree: Does the function do so itself? Else it gives a list of arrays.
       is_told: Have listeners been told of it?
     """
 
     jitted: Any
     computation: Any
+    donated: tuple[int, ...]
+    output: Output
+    gives_tree: bool
     is_told: bool = field(default=False, init=False)
     _key: Any = ()
 
     def key(self) -> Key | None:
         """The key of the computation, worked out when first asked for."""
         if self._key == ():
-            self._key = computation_key(self.computation)
+            key = computation_key(self.computation)
+            self._key = None if key is None else (key, self.donated)
         return self._key  # type: ignore[no-any-return]
 
     def drop_key(self) -> None:
         """Forgets the key, which can be as large as the computation."""
         self._key = None
+
+    def arrays(self, out: Any) -> Sequence[Any]:
+        """The arrays in what the function gave."""
+        return flatten(out)[0] if self.gives_tree else out
+
+    def finish(self, out: Any) -> Any:
+        """The output, from what the function gave."""
+        return out if self.gives_tree else self.output.rebuild(out)
+
+    def gives_output_of(self, other: Program) -> bool:
+        """Does the function give what that of the other one would?"""
+        if not (self.gives_tree and other.gives_tree):
+            return False
+        try:
+            return bool(likeness(self.output.treedef) == other.output.treedef)
+        except Uncomparable:
+            return False
 
 
 @define(eq=False, kw_only=True)
@@ -131,49 +144,71 @@ class Entry:
       key: By which the entry is found.
       own: What this very structure was traced to; used under transformations.
       program: What is called with plain arrays: `own`, or one that computes the same.
-      output: How to put the output together.
       parts: How the leaves divide.
       fields: What the structure was, by name.
       used: When it was last used.
+      run: Takes all leaves, one by one, and gives the output.
     """
 
     key: Key
     own: Program
     program: Program
-    output: Output
     parts: Parts
     fields: Fields
     used: int = 0
-    jitted: Any = field(init=False)
-    takers: tuple[Callable[[Any], Any], ...] | None = field(init=False)
-    rebuild: Callable[[Any], Any] = field(init=False)
+    run: Callable[..., Any] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.share(self.program)
-        self.takers = self.parts.takers()
-        is_plain = not self.output.fixed
-        self.rebuild = (
-            self.output.treedef.unflatten if is_plain else self.output.rebuild
-        )
-
-    def __call__(self, leaves: list[Any]) -> Any:
-        """Runs the program."""
-        jitted = self.jitted
-        if self.own is not self.program and _any_traced(leaves):
-            jitted = self.own.jitted
-        if self.takers is None:
-            return self.rebuild(jitted(leaves))
-        return self.rebuild(jitted(*arguments(leaves, self.takers)))
 
     def share(self, program: Program) -> None:
         """Runs this program from now on."""
         self.program = program
-        self.jitted = program.jitted
+        run = _runner(self.own, program)
+        if self.parts.fixed:
+            take = taker(self.parts.inputs)
+            self.run = lambda *leaves: run(*take(leaves))
+        else:
+            self.run = run
+
+    def inputs(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """The inputs of the program, from all leaves."""
+        return taker(self.parts.inputs)(leaves)
 
 
-def _any_traced(leaves: list[Any]) -> bool:
-    """Is one of the leaves a tracer?"""
-    return any(issubclass(t, jax.core.Tracer) for t in set(map(type, leaves)))
+def _runner(own: Program, program: Program) -> Callable[..., Any]:
+    """Runs `program`, or `own` under transformations, for the output of `own`."""
+    jitted, mine = program.jitted, own.jitted
+    if program is own:
+        if own.gives_tree:
+            return mine  # type: ignore[no-any-return]
+        return lambda *inputs: own.output.rebuild(mine(*inputs))
+    if program.gives_output_of(own):
+
+        def run(*inputs: Any) -> Any:
+            return mine(*inputs) if _any_traced(inputs) else jitted(*inputs)
+
+    else:
+
+        def run(*inputs: Any) -> Any:
+            if _any_traced(inputs):
+                return own.finish(mine(*inputs))
+            return own.output.rebuild(program.arrays(jitted(*inputs)))
+
+    return run
+
+
+_untraced: set[type] = set()
+
+
+def _any_traced(inputs: Sequence[Any]) -> bool:
+    """Is one of them a tracer? Types are remembered, since this is asked at each call."""
+    if _untraced.issuperset(map(type, inputs)):
+        return False
+    if any(isinstance(x, jax.core.Tracer) for x in inputs):
+        return True
+    _untraced.update(map(type, inputs))
+    return False
 
 
 def trace(
@@ -183,7 +218,7 @@ def trace(
     leaves: list[Any],
     treedef: Any,
     options: Mapping[str, Any],
-) -> tuple[Program, Output]:
+) -> Program:
     """Traces the mapped function for a planned call; this is the only time.
 
     Args:
@@ -193,31 +228,31 @@ def trace(
       leaves: All leaves of the call, the parts of BCOO arrays and the like too.
       treedef: The treedef of those leaves.
       options: Those of `jax.jit`.
-
-    Returns:
-      The program, and how to put its output together.
     """
-    outputs: list[Output] = []
-    job: list[Callable[..., list[Any]]] = []
+    outputs: list[tuple[Output, bool]] = []
+    job: list[Callable[..., Any]] = []
 
-    def run(*groups: Any) -> list[Any]:
-        whole = parts.join(leaves, groups)
+    def run(inputs: Sequence[Any]) -> Any:
+        whole = list(leaves)
+        for i, x in zip(parts.inputs, inputs, strict=True):
+            whole[i] = x
         if len(plan.axes) != len(leaves):
             whole, _ = _tree.flatten(treedef.unflatten(whole))
         arrays, output = mapped.run(plan, whole)
-        outputs.append(output)
-        return arrays
+        is_tree = not output.fixed and not any(map(_tree.is_vmappable, arrays))
+        outputs.append((output, is_tree))
+        return output.rebuild(arrays) if is_tree else arrays
 
-    def flat(*groups: Any) -> list[Any]:
+    def flat(*inputs: Any) -> Any:
         if not job:
             raise Refused
-        return job[0](*groups)
+        return job[0](inputs)
 
     flat.__name__ = flat.__qualname__ = getattr(mapped.fn, "__name__", "batched")
-    jitted = jax.jit(flat, donate_argnums=(0,) if parts.donated else (), **options)
+    jitted = jax.jit(flat, donate_argnums=parts.donated, **options)
     job.append(run)
     try:
-        traced = jitted.trace(*arguments(leaves, parts.takers()))
+        traced = jitted.trace(*taker(parts.inputs)(leaves))
     finally:
         job.clear()
-    return Program(jitted, traced.jaxpr), outputs[0]
+    return Program(jitted, traced.jaxpr, parts.donated, *outputs[0])

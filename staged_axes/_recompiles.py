@@ -9,10 +9,10 @@ from attrs import frozen
 
 from staged_axes import _tree
 from staged_axes._arguments import Argument
-from staged_axes._content import Uncomparable, content
+from staged_axes._content import Uncomparable, content, value_text
 from staged_axes._display import short
 from staged_axes._paths import code
-from staged_axes.errors import BatchError, Problem, clip, error
+from staged_axes.errors import BatchError, Problem, error
 
 _SHOWN = 6
 
@@ -119,16 +119,6 @@ def _seen(x: Any, text: str) -> Seen:
         return Seen(hash(content(x)[0]), text)
     except Uncomparable:
         return Seen(id(x), text)
-
-
-def value_text(x: Any) -> str:
-    """A plain value as code, anything else in short; no `repr` of the user's is called."""
-    plain = (str, int, float, bool, complex, bytes, type(None))
-    if type(x) in plain:
-        return clip(repr(x), 40)
-    if type(x) is tuple and all(type(item) in plain for item in x):
-        return clip(repr(x), 40)
-    return short(x)
 
 
 def explain(name: str, structures: Sequence[tuple[Fields, int]]) -> Recompiles:

@@ -63,6 +63,7 @@ class Record(Says):
       name: What the record is called in code.
       owner: Tells the stages of this record from those of others.
       listeners: Who is told what becomes of the record; a copy has none.
+      recent: What was bound last, for `bind` to look at; a copy has none.
       writes: Changes whenever any record does: whoever keeps what records said asks
         again only then.
     """
@@ -96,6 +97,7 @@ class Record(Says):
         self._entries: tuple[tuple[int, ...], Entries] | None = None
         self._lock = threading.RLock()
         self.listeners = Listeners()
+        self.recent: tuple[Any, ...] = ()
 
     # A copy is another record: its stages are its own, so that a decision taken in
     # the copy is never mistaken for one of the original when the two are merged.

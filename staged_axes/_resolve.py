@@ -11,7 +11,7 @@ plus the decisions, however large the value.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +26,7 @@ from staged_axes._decisions import (
     Entries,
     Form,
     Rule,
+    Undecided,
     conflict,
 )
 from staged_axes._display import short
@@ -93,7 +94,7 @@ def resolve(
     entries: Entries,
     form: Form,
     value: Any,
-    leaves: list[Any],
+    leaves: Sequence[Any],
     treedef: Any,
     root: str = "value",
 ) -> Resolution:
@@ -182,7 +183,7 @@ def _descend(work: _Work, root: _Place, whole: _Range, treedef: Any) -> None:
         parts = treedef.children()
         stops = list(itertools.accumulate(part.num_leaves for part in parts))
         for i in sorted(chosen, reverse=True):
-            path = (*at.path, _tree.step_of(below.keys[i]))
+            path = (*at.path, below.step(i))
             stop = at.start + stops[i]
             inner = _Range(below.values[i], path, stop - parts[i].num_leaves, stop)
             stack.append((chosen[i], inner, parts[i], above))
@@ -309,12 +310,15 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
                     work.deciders[i], work.payloads[i] = default, default.payload
 
 
-def _ask_leaves(work: _Work, leaves: list[Any], value: Any) -> None:
+def _ask_leaves(work: _Work, leaves: Sequence[Any], value: Any) -> None:
     """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
+    kinds = set(map(type, work.payloads))
+    if kinds.isdisjoint({PerLeaf, Undecided}):
+        return
     by_leaf = [i for i, p in enumerate(work.payloads) if isinstance(p, PerLeaf)]
     undecided = [i for i, p in enumerate(work.payloads) if p is UNDECIDED]
     work.is_general &= not by_leaf
-    paths = _tree.paths(value) if undecided or by_leaf else []
+    paths = _tree.paths(value)
     for i in by_leaf:
         decider = work.deciders[i]
         assert decider is not None

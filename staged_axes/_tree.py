@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.tree_util as jtu
@@ -17,28 +18,37 @@ from staged_axes._compat import node_class, node_data, treedef_nodes, vmappable_
 from staged_axes._paths import Index, Key, Name, Path, Step, code, item_step, words
 from staged_axes.errors import BindError, Problem, error
 
-Leaves = list[Any]
+Leaves: TypeAlias = list[Any]
+KeyPaths: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
 @frozen(slots=False, eq=False)
 class Children:
-    """The children of one node: the key that JAX gives each, and the object."""
+    """The children of one node: what JAX's key for each holds, and the object.
 
-    keys: Sequence[Any] = ()
+    Attributes:
+      words: A name, an index or a dict key for each.
+      values: The objects.
+      is_item: Are they items of a mapping, rather than fields?
+      is_named: Did the class give keys to its children?
+    """
+
+    words: Sequence[Any] = ()
     values: Sequence[Any] = ()
+    is_item: bool = False
+    is_named: bool = True
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.words)
+
+    def step(self, i: int) -> Step:
+        """The step that leads to one of them."""
+        return _step(self.words[i], self.is_item)
 
     @property
     def steps(self) -> list[Step]:
         """The step that leads to each."""
-        return list(map(step_of, self.keys))
-
-    @cached_property
-    def is_named(self) -> bool:
-        """Did the class give keys to its children?"""
-        return jtu.FlattenedIndexKey not in set(map(type, self.keys))
+        return [_step(word, self.is_item) for word in self.words]
 
     def at(self, step: Step) -> list[int]:
         """The positions of the children to which this very step leads."""
@@ -46,12 +56,12 @@ class Children:
             return [i for i, other in enumerate(self.steps) if other == step]
         (word,) = words((step,))
         i = self._positions.get(word)
-        return [] if i is None or step_of(self.keys[i]) != step else [i]
+        return [] if i is None or self.step(i) != step else [i]
 
     @cached_property
     def _positions(self) -> dict[Any, int]:
-        """The positions by what is in the keys, which is cheaper than by step."""
-        return {word(key): i for i, key in enumerate(self.keys)}
+        """The positions by word, which is cheaper than by step."""
+        return {word: i for i, word in enumerate(self.words)}
 
 
 def flatten(value: Any, root: str = "value") -> tuple[Leaves, Any]:
@@ -61,10 +71,31 @@ def flatten(value: Any, root: str = "value") -> tuple[Leaves, Any]:
       BindError: The value contains itself, is nested too deep for JAX, or has a dict
         whose keys have no order.
     """
-    try:
+    with _explained(value, root):
         leaves, treedef = jtu.tree_flatten(value)
         if has_vmappable(treedef):
             leaves, treedef = jtu.tree_flatten(value, is_leaf=is_vmappable)
+    return leaves, treedef
+
+
+def flatten_with_keys(value: Any, root: str = "value") -> tuple[Leaves, Any, KeyPaths]:
+    """Leaves, treedef, and the path of each leaf in JAX's own keys.
+
+    Raises:
+      BindError: As `flatten`.
+    """
+    # A look at each node from Python doubles the cost: only where one may be found.
+    is_leaf = is_vmappable if vmappable_types() else None
+    with _explained(value, root):
+        flat, treedef = jtu.tree_flatten_with_path(value, is_leaf=is_leaf)
+    return [x for _, x in flat], treedef, tuple(keys for keys, _ in flat)
+
+
+@contextmanager
+def _explained(value: Any, root: str) -> Iterator[None]:
+    """Says in our words why JAX cannot walk a value."""
+    try:
+        yield
     except (RecursionError, SystemError):
         raise too_deep(value, root) from None
     except ValueError:
@@ -72,7 +103,6 @@ def flatten(value: Any, root: str = "value") -> tuple[Leaves, Any]:
         if found is None:  # what a class of the user's raised
             raise
         raise _unsortable(*found, root) from None
-    return leaves, treedef
 
 
 def too_deep(value: Any, root: str = "value") -> BindError:
@@ -126,17 +156,16 @@ def is_vmappable(x: Any) -> bool:
     return type(x) in vmappable_types()
 
 
-def key_paths(value: Any) -> tuple[tuple[Any, ...], ...]:
-    """The path of each leaf in JAX's own keys, in flatten order."""
-    # A look at each node from Python doubles the cost: only where one may be found.
-    is_leaf = is_vmappable if vmappable_types() else None
-    flat, _ = jtu.tree_flatten_with_path(value, is_leaf=is_leaf)
-    return tuple(keys for keys, _ in flat)
+def leaves_by_path(value: Any, root: str = "value") -> list[tuple[Path, Any]]:
+    """Path and object of each leaf, in flatten order."""
+    leaves, _, all_keys = flatten_with_keys(value, root)
+    paths = [tuple(map(step_of, keys)) for keys in all_keys]
+    return list(zip(paths, leaves, strict=True))
 
 
 def paths(value: Any) -> list[Path]:
     """The path of each leaf, in flatten order."""
-    return [tuple(map(step_of, keys)) for keys in key_paths(value)]
+    return [path for path, _ in leaves_by_path(value)]
 
 
 def units(value: Any, is_unit: Callable[[Any], bool]) -> Iterator[tuple[Path, Any]]:
@@ -150,12 +179,16 @@ def units(value: Any, is_unit: Callable[[Any], bool]) -> Iterator[tuple[Path, An
 
 def step_of(key: Any) -> Step:
     """JAX's key entry as a step."""
-    plain = word(key)
-    is_item = not isinstance(plain, str) or isinstance(key, jtu.DictKey)
-    return item_step(plain) if is_item else Name(plain)
+    return _step(_word(key), isinstance(key, jtu.DictKey))
 
 
-def word(key: Any) -> Any:
+def _step(word: Any, is_item: bool) -> Step:
+    """The step for what is in a key."""
+    is_field = isinstance(word, str) and not is_item
+    return Name(word) if is_field else item_step(word)
+
+
+def _word(key: Any) -> Any:
     """The name, index or dict key in JAX's key entry."""
     match key:
         case jtu.DictKey() | jtu.FlattenedIndexKey():
@@ -172,11 +205,17 @@ def children(node: Any) -> Children:
         return Children()
     if type(node) is dict:  # the same as below, several times faster
         names = sorted(node)
-        return Children([*map(jtu.DictKey, names)], [node[name] for name in names])
+        return Children(names, [node[name] for name in names], is_item=True)
     flat, treedef = jtu.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)
     if jtu.treedef_is_leaf(treedef):
         return Children()
-    return Children([key for (key,), _ in flat], [x for _, x in flat])
+    kinds = {type(key) for (key,), _ in flat}
+    return Children(
+        [_word(key) for (key,), _ in flat],
+        [x for _, x in flat],
+        is_item=jtu.DictKey in kinds,
+        is_named=jtu.FlattenedIndexKey not in kinds,
+    )
 
 
 def is_node(x: Any) -> bool:

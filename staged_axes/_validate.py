@@ -6,7 +6,7 @@ Everything that is wrong is gathered; nothing is raised here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from attrs import frozen
@@ -197,27 +197,26 @@ def _sizes(
 
 
 def against_template(
-    checked: Checked,
-    value: Any,
-    leaves: Sequence[Any],
+    axes: Sequence[int | None],
+    batch_size: int | None,
     deciders: Sequence[Decider],
+    leaves: Iterable[tuple[Path, Any]],
     template: Any,
+    root: str = "value",
 ) -> list[Problem]:
     """Mapped leaves must have the template's shape with the axis put in; shared, as is.
 
     Static data of the template is not read.
     """
-    one = dict(_tree.units(template, lambda _: False))
+    one = dict(_tree.leaves_by_path(template, "template"))
     problems = []
-    for path, leaf, axis, decider in zip(
-        _tree.paths(value), leaves, checked.axes, deciders, strict=True
-    ):
+    for (path, leaf), axis, decider in zip(leaves, axes, deciders, strict=True):
         there = shape_of(leaf)
         if path not in one:
             problems.append(
                 problem(
                     "structure",
-                    code(path, "value"),
+                    code(path, root),
                     decider,
                     there=short(leaf),
                     asked="the template has no such leaf",
@@ -229,14 +228,16 @@ def against_template(
         if there is None or single is None:
             continue
         wanted = single
-        if axis is not None and checked.batch_size is not None:
-            wanted = (*single[:axis], checked.batch_size, *single[axis:])
+        if axis is not None and batch_size is not None:
+            wanted = (*single[:axis], batch_size, *single[axis:])
         if there != wanted:
-            problems.append(_shape(path, leaf, axis, decider, there, single, wanted))
+            problems.append(
+                _shape(path, leaf, axis, decider, there, single, wanted, root)
+            )
     problems += [
         problem(
             "structure",
-            code(path, "value"),
+            code(path, root),
             None,
             there="no such leaf",
             asked=f"the template has {short(leaf)} there",
@@ -255,6 +256,7 @@ def _shape(
     there: Shape,
     single: Shape,
     wanted: Shape,
+    root: str,
 ) -> Problem:
     """The problem of a leaf whose shape is not the template's."""
     added = [k for k in range(len(there)) if there[:k] + there[k + 1 :] == single]
@@ -267,7 +269,7 @@ def _shape(
     how = "shared" if axis is None else f"axis {axis}"
     return problem(
         "shape",
-        code(path, "value"),
+        code(path, root),
         decider,
         there=short(leaf),
         asked=f"{how}: the template {single} asks for {wanted}",

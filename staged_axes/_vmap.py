@@ -21,10 +21,12 @@ from staged_axes._arguments import Argument, InAxes, in_axes_of
 from staged_axes._axes import AXES, STATIC
 from staged_axes._decisions import Entries, Says
 from staged_axes._display import short
+from staged_axes._fit import traced
 from staged_axes._leaves import kinds
+from staged_axes._like import check_form, templates
 from staged_axes._misses import Decider
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
-from staged_axes._paths import Path, code
+from staged_axes._paths import Path
 from staged_axes._placeholders import Places
 from staged_axes._resolve import resolve
 from staged_axes.errors import (
@@ -64,6 +66,7 @@ class Mapped:
       in_axes: Who says the axes of each argument.
       out_says: Who says the output axes.
       axis_size: The batch size, where the user gives it.
+      like: The value of one example for each argument, in the form of `in_axes`.
       options: The other options of `jax.vmap`.
     """
 
@@ -71,6 +74,7 @@ class Mapped:
     in_axes: InAxes
     out_says: Says | Auto
     axis_size: int | None = None
+    like: Any = None
     options: Mapping[str, Any] = field(factory=dict)
 
     def plan(
@@ -91,7 +95,10 @@ class Mapped:
             for argument in arguments:
                 _tree.flatten(argument.value, argument.name)
             raise
-        return plan(arguments, leaves, treedef, self.axis_size), leaves
+        likes = [None] * len(arguments)
+        if self.like is not None:
+            likes = templates(self.like, self.in_axes, arguments, len(args))
+        return plan(arguments, leaves, treedef, self.axis_size, likes), leaves
 
     def everyone(self) -> list[Says]:
         """All that say something of axes."""
@@ -144,6 +151,8 @@ def vmap(
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
+    *,
+    like: Any = None,
     **options: Any,
 ) -> Callable[..., Any]:
     """Maps a function as `jax.vmap` does, with axes that were decided early.
@@ -165,6 +174,10 @@ def vmap(
       axis_name: As in `jax.vmap`, for collectives.
       axis_size: The batch size. Needed only where no leaf is mapped.
       spmd_axis_name: As in `jax.vmap`.
+      like: The value of one example, in the form of `in_axes`: for the only argument
+        the value itself, else a tuple or a dict, with None where nothing is to be
+        checked. Mapped leaves must then have its shape with the batch axis put in,
+        shared leaves its very shape.
       **options: Whatever else the `jax.vmap` that is installed takes, as `sum_match`.
 
     Returns:
@@ -196,6 +209,7 @@ def vmap(
         axis_name=axis_name,
         axis_size=axis_size,
         spmd_axis_name=spmd_axis_name,
+        like=like,
         **options,
     )
 
@@ -217,6 +231,7 @@ def mapped_of(
     out_axes: Any,
     *,
     axis_size: int | None = None,
+    like: Any = None,
     **options: Any,
 ) -> Mapped:
     """Reads the arguments of `vmap`.
@@ -252,11 +267,14 @@ def mapped_of(
             fixes=[f"the options are {', '.join(_OPTIONS)}"],
         )
     source = _provenance.caller()
+    read = in_axes_of(in_axes, fn, source)
+    check_form(like, read)
     return Mapped(
         fn=fn,
-        in_axes=in_axes_of(in_axes, fn, source),
+        in_axes=read,
         out_says=out_axes_of(out_axes, source),
         axis_size=None if axis_size is None else int(axis_size),
+        like=like,
         options={k: v for k, v in options.items() if v is not None},
     )
 
@@ -266,6 +284,7 @@ def plan(
     leaves: list[Any],
     treedef: Any,
     axis_size: int | None,
+    likes: Sequence[Any],
 ) -> Plan:
     """Settles the axis of each leaf of some arguments.
 
@@ -295,7 +314,7 @@ def plan(
         deciders += resolved.deciders
         problems += resolved.problems
         owners += [(n, i) for i in range(part.num_leaves)]
-        problems += _traced(argument, part)
+        problems += traced(argument.value, part, argument.name)
 
     @functools.cache
     def paths(n: int) -> list[Path]:
@@ -311,6 +330,21 @@ def plan(
     if not problems and checked.batch_size is None:
         roots = [arguments[n].name for n, _ in owners]
         problems += _validate.nothing_mapped(roots, deciders)
+    if not problems:
+        start = 0
+        for argument, part, like in zip(
+            arguments, _argument_treedefs(treedef), likes, strict=True
+        ):
+            own = slice(start, start := start + part.num_leaves)
+            if like is not None:
+                problems += _validate.against_template(
+                    checked.axes[own],
+                    checked.batch_size,
+                    deciders[own],
+                    _tree.leaves_by_path(argument.value, argument.name),
+                    like,
+                    argument.name,
+                )
     if problems or checked.batch_size is None:
         raise unfit(problems)
     return Plan(
@@ -328,17 +362,3 @@ def _argument_treedefs(treedef: Any) -> list[Any]:
     """The treedefs of the arguments, from that of `(args, kwargs)`."""
     args, kwargs = treedef.children()
     return [*args.children(), *kwargs.children()]
-
-
-def _traced(argument: Argument, treedef: Any) -> list[Problem]:
-    """A problem for each static field that holds a tracer."""
-    return [
-        Problem(
-            kind="tracer",
-            path=code(path, argument.name) + ("" if name[0] == "(" else ".") + name,
-            there="a static field that holds a tracer",
-            asked="static data must be concrete",
-            fix="make it a leaf, or build the value outside of the transformation",
-        )
-        for path, name in _tree.traced_statics(argument.value, treedef)
-    ]

@@ -5,7 +5,8 @@
     │   └── FieldError (AttributeError)   ... as the declared class has no such leaf
     ├── ConflictError (ValueError)    two stages decide one place differently
     ├── BindError (ValueError)        a record and a value do not fit
-    │   └── BindConflictError         ... and a conflict is among the reasons
+    │   ├── BindConflictError         ... and a conflict is among the reasons
+    │   └── MemberError (IndexError)  a batch does not have the example asked for
     ├── BatchError (ValueError)       a mapped function was called, or answered, wrongly
     └── PipelineError (ValueError)    stages that are none, or do not fit together
 
@@ -101,6 +102,10 @@ class BindError(StagedAxesError, ValueError):
 
 class BindConflictError(BindError, ConflictError):
     """A `BindError` with a conflict among its reasons."""
+
+
+class MemberError(BindError, IndexError):
+    """A batch does not have the example that was asked for."""
 
 
 class BatchError(StagedAxesError, ValueError):
@@ -248,6 +253,63 @@ SENTENCES = {
         "{n} places got something that is no axis from a function",
     ),
     "nothing-mapped": ("no leaf is mapped, so the batch size is not known",) * 2,
+    "alike": ("the values are not built alike",) * 2,
+    "static-differs": (
+        "1 static field is not the same in all values",
+        "{n} static fields are not the same in all values",
+    ),
+    "shared-differs": (
+        "1 shared leaf is not the same in all values",
+        "{n} shared leaves are not the same in all values",
+    ),
+    "member": (
+        "1 mapped leaf does not have one shape and dtype in all values",
+        "{n} mapped leaves do not have one shape and dtype in all values",
+    ),
+    "whole": (
+        "1 mapped leaf cannot be taken apart or put together",
+        "{n} mapped leaves cannot be taken apart or put together",
+    ),
+    "unsteady": (
+        "1 decision is another one for the batch than for one example",
+        "{n} decisions are other ones for the batch than for one example",
+    ),
+    "unlike": (
+        "template and batch differ in 1 leaf",
+        "template and batch differ in {n} leaves",
+    ),
+    "inserted": (
+        "1 leaf does not have one axis more than in the template",
+        "{n} leaves do not have one axis more than in the template",
+    ),
+    "ambiguous": (
+        "the shapes of 1 leaf allow more than one axis",
+        "the shapes of {n} leaves allow more than one axis",
+    ),
+    "several": (
+        "1 path names several places, and there is one array",
+        "{n} paths name several places, each with one array",
+    ),
+    "empty": (
+        "1 place is empty, so there is nothing to vary",
+        "{n} places are empty, so there is nothing to vary",
+    ),
+    "leaves": (
+        "1 place does not have the leaves of what is to vary it",
+        "{n} places do not have the leaves of what is to vary them",
+    ),
+    "twice": (
+        "1 leaf is varied twice",
+        "{n} leaves are varied twice",
+    ),
+    "dtype": (
+        "1 array has other numbers than the leaf that it varies",
+        "{n} arrays have other numbers than the leaves that they vary",
+    ),
+    "not-varied": (
+        "1 leaf is mapped, but was given no array",
+        "{n} leaves are mapped, but were given no array",
+    ),
 }
 
 

@@ -31,7 +31,8 @@ def test_rex_pipeline(tmp_path):
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.count("8 in one call") == 2
-    assert "world  examples/rex_pipeline/nodes.py" in run.stdout  # who decided
+    assert "world  examples/rex_pipeline/spec.py" in run.stdout  # who decided
+    assert "2 structures, 1 compiled, scores differ by 0e+00 rad" in run.stdout
     assert "4 of 128 leaves mapped" in run.stdout
     assert "vmap in_axes" in run.stdout
     assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")

@@ -1,7 +1,7 @@
-"""The nodes of a pendulum's pipeline, each of which says what is its own to say.
+"""The nodes of a pendulum's pipeline: stages that record and build their own part.
 
-`record` decides which of the node's numbers differ from candidate to candidate: it
-knows names and nothing else. `build` puts the candidates' numbers in their places.
+`record` comes from `spec.py`, where there is no rex; `build` puts the candidates'
+numbers in their places.
 """
 
 import sys
@@ -13,8 +13,7 @@ from typing import Any
 
 from jax.typing import ArrayLike
 from rex.base import GraphState
-
-from staged_axes import AxesBuilder
+from spec import SensorAxes, WorldAxes
 
 # The pendulum's own package imports brax, for a renderer and a second simulator. Its
 # nodes need neither, so an empty package stands where that __init__ would have run.
@@ -32,7 +31,7 @@ __all__ = ["Agent", "Sensor", "SimActuator", "World"]
 Numbers = Mapping[str, ArrayLike]
 
 
-class World(OdeWorld):
+class World(WorldAxes, OdeWorld):
     """The pendulum, of unknown mass and length; torques reach it late.
 
     Args:
@@ -47,12 +46,6 @@ class World(OdeWorld):
         super().__init__(**options)
         self.candidates = candidates
 
-    def record(self, axes: AxesBuilder) -> None:
-        """Mass, length and the delay of torques differ from candidate to candidate."""
-        axes.params[self.name].mass = 0
-        axes.params[self.name].length = 0
-        axes.inputs[self.name]["actuator"].delay_dist.alpha = 0
-
     def build(self, state: GraphState) -> GraphState:
         """The state with all candidates in it."""
         return self.put(state, self.candidates)
@@ -66,7 +59,7 @@ class World(OdeWorld):
         return with_delay(state, self.name, "actuator", numbers["actuation"])
 
 
-class Sensor(SimSensor):
+class Sensor(SensorAxes, SimSensor):
     """The sensor of the angle, which it sees late.
 
     Args:
@@ -77,10 +70,6 @@ class Sensor(SimSensor):
     def __init__(self, *, candidates: Numbers, **options: Any) -> None:
         super().__init__(**options)
         self.candidates = candidates
-
-    def record(self, axes: AxesBuilder) -> None:
-        """The delay of what is seen differs from candidate to candidate."""
-        axes.inputs[self.name]["world"].delay_dist.alpha = 0
 
     def build(self, state: GraphState) -> GraphState:
         """The state with all candidates in it."""

@@ -1,4 +1,4 @@
-"""The pipeline of a pendulum: its nodes, its stages, and the graph of its timing.
+"""The pipeline of a pendulum: its nodes, and the graph of their timing.
 
 Agent, actuator, pendulum and sensor run at their own rates and talk with delays:
 
@@ -18,8 +18,6 @@ from nodes import Agent, Numbers, Sensor, SimActuator, World
 from rex.base import GraphState, TrainableDist
 from rex.graph import Graph
 from rex.node import BaseNode
-
-import staged_axes as sa
 
 Nodes = Mapping[str, BaseNode]
 
@@ -66,15 +64,6 @@ def connect(settings: Settings, candidates: Numbers) -> Nodes:
     world.connect(actuator, window=1, skip=True, delay_dist=trainable())
     sensor.connect(world, window=1, delay_dist=trainable())
     return {node.name: node for node in (world, sensor, agent, actuator)}
-
-
-def stages(nodes: Nodes) -> sa.Pipeline:
-    """A stage for each node that has something to decide; there is no graph yet."""
-    pipe = sa.Pipeline(default=None)
-    for name, node in nodes.items():
-        if hasattr(node, "record"):
-            pipe.add(name, node)
-    return pipe
 
 
 def build(nodes: Nodes, settings: Settings) -> Graph:
