@@ -56,4 +56,4 @@ def compiles(values: int) -> Mapping[str, float]:
 
 def _new_function() -> Function:
     """A function that has its own identity."""
-    return lambda model: rollout(model)
+    return rollout

@@ -1,4 +1,4 @@
-"""A benchmark as data, and how it is measured: in turns, so that noise hits all sides."""
+"""A benchmark as data, and how it is measured: in turns, so noise hits all sides."""
 
 import gc
 import time
