@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from explicit_loop import STATIC, Unfit, described, examples, number, stack, stacked
+from explicit_loop import STATIC, Unfit, described, examples, is_array, number, stack, stacked
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,6 +135,11 @@ def functions():
     def ignores(v, flag=0):
         return {"y": v.x + 1, "node": Model(v.x, (), "text", v.s)}
 
+    def multiplies(v, flag=0):
+        is_constant = is_array(v.s) and not isinstance(v.s, complex)
+        s = v.s if is_constant else number(v.s)
+        return {"y": jnp.ravel(v.x)[0] * np.ravel(s), "node": Model(v.x, s, (), v.s)}
+
     def of_leaf(v, flag=0):
         if callable(v.w):
             return {"y": v.w(v.x), "w": v.w}
@@ -192,6 +197,7 @@ def functions():
     return [
         [reads, ignores],
         [of_leaf, reads],
+        [multiplies, ignores],
         [in_derivative, in_pullback],
         [for_some_shapes, for_some_types],
         [raises, branches],
@@ -270,7 +276,7 @@ changes = st.one_of(
 )
 families = st.tuples(
     *[st.sampled_from(of) for of in (STATICS, LEAVES, SUBTREES)],
-    st.integers(0, 7),
+    st.integers(0, 8),
     st.sampled_from([1, 2, 256]),
     st.sampled_from([0, sa.AUTO, -1]),
 )
