@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from explicit_loop import STATIC, Unfit, described, examples, is_array, number, stack, stacked
 from hypothesis import given
 from hypothesis import strategies as st
 
 import staged_axes as sa
-from explicit_loop import STATIC, Unfit, described, examples, number, stack, stacked
 
 # What calls are made of --------------------------------------------------------------
 
@@ -93,26 +93,12 @@ STATICS = [
     [(1,), (1.0,), (True,), [1], [1.0], Pair(1), {1}, {1.0}, frozenset({1}), range(1)],
     [{"a": 0.0}, {"a": -0.0}, {"a": 0}, OrderedDict(a=0), {"b": 0}, {0: 0}, {False: 0}],
     [([1], {"k": [2]}), ([1], {"k": (2,)}), [[1], {"k": [2]}], ((1.0,), {"k": [2]})],
-    [
-        np.array([1, 2]),
-        np.array([1.0, 2.0]),
-        np.array([[1, 2]]),
-        np.array([1, 2], "i1"),
-    ],
+    [np.array([1, 2]), np.array([1.0, 2.0]), np.array([[1, 2]]), np.array([1, 2], "i1")],
     [Frozen(1), Frozen(1.0), Frozen((True,)), Setting(1), Setting(1.0), Setting([1])],
     [Forgetful(1), Forgetful(2), Forgetful(True), double, triple, "double", b"double"],
 ]
 LEAVES = [
-    [
-        2,
-        2.0,
-        True,
-        np.float32(2),
-        np.int8(2),
-        np.array(2),
-        np.array(2.0),
-        jnp.float32(2),
-    ],
+    [2, 2.0, True, np.float32(2), np.int8(2), np.array(2), np.array(2.0), jnp.float32(2)],
     ["two", "three", double, triple, Setting(2), Setting(3), Frozen(2), 2.0, None],
     [np.array([2, 3]), np.array([2.0, 3.0], np.float32), jnp.array([2, 3]), 0.0, -0.0],
 ]
@@ -148,6 +134,11 @@ def functions():
 
     def ignores(v, flag=0):
         return {"y": v.x + 1, "node": Model(v.x, (), "text", v.s)}
+
+    def multiplies(v, flag=0):
+        is_constant = is_array(v.s) and not isinstance(v.s, complex)
+        s = v.s if is_constant else number(v.s)
+        return {"y": jnp.ravel(v.x)[0] * np.ravel(s), "node": Model(v.x, s, (), v.s)}
 
     def of_leaf(v, flag=0):
         if callable(v.w):
@@ -202,12 +193,11 @@ def functions():
             return {"y": v.x * self.by, "node": Model(v.x, "w", (), v.s)}
 
     one, two = Shift(1), Shift(2)
-    gains = [
-        functools.partial(lambda k, v, flag=0: {"y": v.x * k}, k) for k in (2, 2.0)
-    ]
+    gains = [functools.partial(lambda k, v, flag=0: {"y": v.x * k}, k) for k in (2, 2.0)]
     return [
         [reads, ignores],
         [of_leaf, reads],
+        [multiplies, ignores],
         [in_derivative, in_pullback],
         [for_some_shapes, for_some_types],
         [raises, branches],
@@ -286,7 +276,7 @@ changes = st.one_of(
 )
 families = st.tuples(
     *[st.sampled_from(of) for of in (STATICS, LEAVES, SUBTREES)],
-    st.integers(0, 7),
+    st.integers(0, 8),
     st.sampled_from([1, 2, 256]),
     st.sampled_from([0, sa.AUTO, -1]),
 )
@@ -409,10 +399,7 @@ class Sequence:
         def batched():
             fast = self.wrapper(step, fn, value)
             if step.under:
-
-                def y(x):
-                    return fast(dataclasses.replace(value, x=x), **flags)["y"]
-
+                y = lambda x: fast(dataclasses.replace(value, x=x), **flags)["y"]
                 return described(UNDER[step.under](y, x))
             return described(fast(value, **flags))
 
@@ -430,10 +417,7 @@ class Sequence:
         def looped():
             if step.under:
                 axis = 0 if self.out_axis is sa.AUTO else self.out_axis
-
-                def y(x):
-                    return stack([output["y"] for output in outputs(x)], axis)
-
+                y = lambda x: stack([output["y"] for output in outputs(x)], axis)
                 return described(LOOP_UNDER[step.under](y, x))
             return stacked(outputs(x), out_axis)
 
@@ -451,9 +435,7 @@ class Sequence:
             fast = self.spec.bind(value).batch(fn, **self.options)
             self.bound[step.fn % len(self.bound)] = fast, self.axes
             return fast
-        return pick(
-            self.bound if step.wrapper == "bound before" else self.kept, step.fn
-        )[0]
+        return pick(self.bound if step.wrapper == "bound before" else self.kept, step.fn)[0]
 
     def batched(self, fn, spec=None):
         """A function over batches, made anew."""
