@@ -9,7 +9,8 @@ from typing import Any
 from staged_axes import _bind, _json_dump, _json_load, _provenance
 from staged_axes._axes import AXES
 from staged_axes._axes_tree import record_of_tree
-from staged_axes._batch import BatchedFunction, batch
+from staged_axes._batch import batch
+from staged_axes._batched import BatchedFunction
 from staged_axes._bind import BoundAxes
 from staged_axes._decisions import UNDECIDED, Decision, Rule, Stage
 from staged_axes._display import Table, short

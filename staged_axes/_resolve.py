@@ -116,11 +116,12 @@ def resolve(
     work.problems.extend(entries.conflicts)
     whole = _Range(value, (), 0, n)
     _descend(work, _plant(entries), whole, treedef)
-    work.problems += [
-        _misses.unmatched(decision, form, value, root, entries.name)
+    missed = [
+        decision
         for decision in entries.decisions
         if decision.path not in work.reached and not decision.optional
     ]
+    work.problems += _misses.unmatched(missed, form, value, root, entries.name)
     _apply_rules(work, entries.rules, value)
     _apply_defaults(work, entries.defaults)
     _ask_leaves(work, leaves, value)

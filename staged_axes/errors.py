@@ -322,7 +322,8 @@ SENTENCES = {
 def headline(problems: Sequence[Problem]) -> str:
     """One sentence over all problems: what is wrong, in how many places.
 
-    A conflict has two rows; one row of a wrong size shows a leaf that has the right one.
+    A conflict has two rows; one row of a wrong size shows a leaf that has the right
+    one.
     """
     parts = []
     for kind in dict.fromkeys(p.kind for p in problems):
@@ -342,7 +343,7 @@ def unfit(problems: Sequence[Problem]) -> BindError:
 def too_many_programs(name: str, path: str, count: int) -> RecompileWarning:
     """The warning for a static field that takes many values."""
     return RecompileWarning(
-        f"{name} was compiled {count} times because {path} alone was different. A value "
-        "that changes from call to call is better a leaf, which is traced; "
+        f"{name} was compiled {count} times because {path} alone was different. A "
+        "value that changes from call to call is better a leaf, which is traced; "
         f"{name}.explain_recompiles() lists the values; warn_after=None turns this off."
     )
