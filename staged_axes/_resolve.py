@@ -286,7 +286,6 @@ def _noted(note: str) -> Iterator[None]:
 
 def _apply_rules(work: _Work, rules: Iterable[Rule], value: Any) -> None:
     """Decides the leaves that no path decided; names the rules that match nothing."""
-    is_open = [decider is None for decider in work.deciders]
     texts = functools.cache(lambda at: _patterns.texts_of(at.node))
     chosen: dict[int, Rule] = {}
     disagree: dict[Problem, None] = {}
@@ -300,7 +299,7 @@ def _apply_rules(work: _Work, rules: Iterable[Rule], value: Any) -> None:
                 found.update(at.start + i for i in hits)
         if not found and not rule.optional:
             work.problems.append(_misses.idle(rule, work.form, value))
-        for i in (i for i in sorted(found) if is_open[i]):
+        for i in (i for i in sorted(found) if work.deciders[i] is None):
             old = chosen.get(i)
             if old is not None and _clash(old, rule):
                 disagree |= dict.fromkeys(_misses.disagreeing(old, rule, work.form))
