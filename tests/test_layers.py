@@ -76,6 +76,7 @@ LAYERS = {
         "_lowered",
         "_cache",
         "_calls",
+        "_batched",
         "_batch",
     ],
     "bind": [
@@ -134,7 +135,7 @@ PUBLIC = [
 # Heavy, and needed by some alone: met where they are used.
 LATE = ("flax", "rich")
 LONGEST = 350
-TO_SPLIT = {"_batch", "_bind", "_pipeline", "_vmap"}
+TO_SPLIT = {"_bind", "_pipeline", "_vmap"}
 
 
 def imports(tree):
