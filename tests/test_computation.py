@@ -58,8 +58,8 @@ ALIKE = {
     "own vjp": lambda: with_own_vjp(2),
     "own jvp": lambda: with_own_jvp(2),
     "indexing": lambda: lambda x: x[jnp.array([0, 2])].at[0].set(1),
-    "platforms": lambda: lambda x: jax.lax.platform_dependent(
-        x, cpu=jnp.sin, default=jnp.cos
+    "platforms": lambda: (
+        lambda x: jax.lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)
     ),
     "nested jit": lambda: jax.jit(lambda x: jax.jit(jnp.sin)(x)),
     "linear algebra": lambda: lambda x: jnp.linalg.solve(jnp.eye(3) + x, x),
@@ -78,9 +78,9 @@ UNLIKE = {
     ),
     "large constant": (
         lambda x: x + np.arange(300_000)[:, None],
-        lambda x: x + np.where(np.arange(300_000) == 150_000, 1, np.arange(300_000))[
-            :, None
-        ],
+        lambda x: (
+            x + np.where(np.arange(300_000) == 150_000, 1, np.arange(300_000))[:, None]
+        ),
     ),
     "length of a loop": (lambda x: loop(x, 3), lambda x: loop(x, 4)),
     "branch": (

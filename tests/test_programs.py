@@ -322,9 +322,7 @@ def test_a_function_that_closes_over_a_tracer_is_not_shared():
 
 def test_donation_is_as_asked():
     """Structures that donate other leaves have programs of their own."""
-    fast = sa.batch(
-        lambda a, b: (a.x + 1, b.x + 1), donate_argnums=0, warn_after=None
-    )
+    fast = sa.batch(lambda a, b: (a.x + 1, b.x + 1), donate_argnums=0, warn_after=None)
     for label in ("a", "b"):
         given, kept = Body(X + 0, label), Body(X + 0, label)
         one, other = fast(given, kept)
