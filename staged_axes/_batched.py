@@ -85,7 +85,10 @@ class BatchedFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program for these arguments; makes it where there is none."""
         # Each line up to `run` is paid at every call.
-        leaves, treedef = flatten((args, kwargs) if kwargs else args)
+        try:
+            leaves, treedef = flatten((args, kwargs) if kwargs else args)
+        except (RecursionError, SystemError):  # a container that holds itself
+            return self._eagerly(args, kwargs)
         known = self._last
         if known.structure == treedef and Record.writes == self._writes:
             try:
@@ -153,7 +156,7 @@ class BatchedFunction:
         programs = self._programs
         with lock:
             key, known = self._recognise(call)
-            seen = None if known is None else known.among(call.leaves)
+            seen = None if known is None else known.entry(call.leaves)
             if seen is not None:
                 programs.use(seen)
         if seen is not None:
@@ -173,7 +176,12 @@ class BatchedFunction:
         if self._last.structure == call.treedef:
             return self._last.key, self._last
         key = (self._token, structure_key(self._mapped, call))
-        known = self._programs.known(key)
+        try:
+            known = self._programs.known(key)
+        except Uncomparable as e:
+            raise no_key(
+                self._mapped.in_axes.place(call.args, call.kwargs), e
+            ) from None
         if known is not None:
             # The same data in other objects, which may well come again.
             known.structure = likeness(call.treedef)
@@ -308,5 +316,5 @@ class BatchedFunction:
         return self._programs.explain(self._name)
 
     def __repr__(self) -> str:
-        info = self.cache_info()
-        return f"<batched {self._name}: {info.programs} programs>"
+        n = self.cache_info().programs
+        return f"<batched {self._name}: {n} {'program' if n == 1 else 'programs'}>"

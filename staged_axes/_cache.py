@@ -89,20 +89,18 @@ class Known:
 
     def _run(self, *leaves: Any) -> Any:
         """Serves a call where it takes a look at the leaves to tell which entry."""
-        entry = self.among(leaves)
+        by_leaves, fixed = self.by_leaves, self.fixed
+        found = by_leaves.get((fixed, *[id(leaves[i]) for i in fixed]))
+        entry = self.entry(leaves) if found is None or found[0] is None else found[0]
         if entry is None:
             raise Refused
         self.use(entry)
         return entry.run(*leaves)
 
-    def among(self, leaves: Sequence[Any]) -> Entry | None:
-        """The entry for these leaves."""
-        by_leaves, fixed = self.by_leaves, self.fixed
-        found = by_leaves.get((fixed, *[id(leaves[i]) for i in fixed]))
-        if found is not None and found[0] is not None:
-            return found[0]
+    def entry(self, leaves: Sequence[Any]) -> Entry | None:
+        """The entry for the signature of these leaves."""
         try:
-            return self.by_signature.get(signature(leaves, fixed))
+            return self.by_signature.get(signature(leaves, self.fixed))
         except (TypeError, Uncomparable):  # other leaves are fixed in this call
             return None
 
@@ -140,7 +138,8 @@ class Known:
 
     def empty(self) -> None:
         """Forgets everything: whoever still holds this finds nothing in it."""
-        self.structure, self.by_leaves, self.by_signature = _NO_CALL, {}, {}
+        self.key, self.structure = None, _NO_CALL
+        self.by_leaves, self.by_signature = {}, {}
         self.settle()
 
 

@@ -197,14 +197,15 @@ def _static_places(given: Sequence[Argument]) -> list[tuple[str, Any]]:
 
 def _fault(x: Any, cause: Exception) -> Uncomparable | None:
     """Why this object gives no key, or is the one that could not be compared."""
+    if isinstance(cause, Uncomparable) and x is cause.x:
+        return cause
     if isinstance(x, jax.core.Tracer):
-        return None  # a traced leaf
+        return None  # a leaf that is traced
     try:
         content(x)
     except Uncomparable as fault:
         return fault
-    is_it = isinstance(cause, Uncomparable) and x is cause.x
-    return cause if is_it else None  # type: ignore[return-value]
+    return None
 
 
 def explain_numbers(fault: Exception, plan: Plan, given: Sequence[Argument]) -> None:
