@@ -61,7 +61,8 @@ class Parts:
     Attributes:
       fixed: The numbers of those that stay the Python objects they are.
       inputs: The numbers of the others, which the program takes one by one.
-      donated: Which of its inputs the program may overwrite, by their places in `inputs`.
+      donated: Which of its inputs the program may overwrite, by their places in
+        `inputs`.
     """
 
     fixed: tuple[int, ...]
@@ -93,7 +94,8 @@ class Program:
     Attributes:
       jitted: The function.
       computation: Its jaxpr.
-      donated: The inputs that it may overwrite.
+      inputs: How many inputs it takes.
+      donated: Those that it may overwrite, by number.
       output: How to put an output together.
       gives_tree: Does the function do so itself? Else it gives a list of arrays.
       is_told: Have listeners been told of it?
@@ -101,6 +103,7 @@ class Program:
 
     jitted: Any
     computation: Any
+    inputs: int
     donated: tuple[int, ...]
     output: Output
     gives_tree: bool
@@ -110,7 +113,7 @@ class Program:
     def key(self) -> Key | None:
         """The key of the computation, worked out when first asked for."""
         if self._key == ():
-            key = computation_key(self.computation)
+            key = computation_key(self.computation, self.inputs)
             self._key = None if key is None else (key, self.donated)
         return self._key  # type: ignore[no-any-return]
 
@@ -120,7 +123,8 @@ class Program:
 
     def arrays(self, out: Any) -> Sequence[Any]:
         """The arrays in what the function gave."""
-        return flatten(out)[0] if self.gives_tree else out
+        arrays: Sequence[Any] = flatten(out)[0] if self.gives_tree else out
+        return arrays
 
     def finish(self, out: Any) -> Any:
         """The output, from what the function gave."""
@@ -202,7 +206,7 @@ _untraced: set[type] = set()
 
 
 def _any_traced(inputs: Sequence[Any]) -> bool:
-    """Is one of them a tracer? Types are remembered, since this is asked at each call."""
+    """Is one of them a tracer? Asked at each call, so types are remembered."""
     if _untraced.issuperset(map(type, inputs)):
         return False
     if any(isinstance(x, jax.core.Tracer) for x in inputs):
@@ -255,4 +259,5 @@ def trace(
         traced = jitted.trace(*taker(parts.inputs)(leaves))
     finally:
         job.clear()
-    return Program(jitted, traced.jaxpr, parts.donated, *outputs[0])
+    inputs = len(parts.inputs)
+    return Program(jitted, traced.jaxpr, inputs, parts.donated, *outputs[0])
