@@ -93,7 +93,7 @@ def equation_settings(equation: Any) -> dict[str, Any]:
 
 
 def treedef_with(treedef: Any, data_of: Callable[[tuple[Any, ...], Any], Any]) -> Any:
-    """The treedef with other static data; only for comparing it with `==`."""
+    """The treedef with other static data in each node."""
     registry, rows = treedef.__getstate__()
     changed = [(*row[:2], data_of(row, row[2]), *row[3:]) for row in rows]
     other = PyTreeDef.__new__(PyTreeDef)

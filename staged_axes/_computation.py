@@ -121,6 +121,11 @@ class _Walk:
 
     def read(self, x: Any) -> Key:
         """The key of a parameter or constant."""
+        # JAX has numbers with a dtype, which compare as plain ones: 0.0 as -0.0.
+        if isinstance(x, float) and type(x) is not float:
+            return (type(x), str(getattr(x, "dtype", "")), float.hex(x))
+        if isinstance(x, complex) and type(x) is not complex:
+            return (type(x), str(getattr(x, "dtype", "")), x.real.hex(), x.imag.hex())
         if isinstance(x, np.ndarray | jax.Array) and not isinstance(x, jax.core.Tracer):
             kind, *rest = self.reader.read_array(x)
             # A digest: constants may be large, and JAX keeps them already.

@@ -212,7 +212,7 @@ def reader_of_statics() -> Reader:
     """A reader for static data: other objects by their own `__eq__`."""
 
     def other(x: Any) -> Key:
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jtu.tree_leaves(x)):
+        if _tree.holds_tracer(x):
             raise Uncomparable(x, "tracer", "holds a tracer")
         try:
             return Held(x)

@@ -31,12 +31,13 @@ fresh wrapper find them holds functions weakly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import jax
 import jax.tree_util as jtu
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from staged_axes import _tree
 from staged_axes._computation import computation_key
@@ -44,6 +45,7 @@ from staged_axes._content import Key, Uncomparable
 from staged_axes._likeness import likeness
 from staged_axes._outputs import Output
 from staged_axes._recompiles import Fields
+from staged_axes._snapshot import can_change, copied, snapshot
 from staged_axes._vmap import Mapped, Plan
 
 # Flattens as `jax.tree_util.tree_flatten` does, one Python frame sooner.
@@ -235,15 +237,23 @@ def trace(
     """
     outputs: list[tuple[Output, bool]] = []
     job: list[Callable[..., Any]] = []
+    # What the function sees must not change once it is a part of the program.
+    still = snapshot(treedef)
+    plan = evolve(plan, treedef=snapshot(plan.treedef))
+    seen = [copied(x) if i in parts.fixed else x for i, x in enumerate(leaves)]
 
     def run(inputs: Sequence[Any]) -> Any:
-        whole = list(leaves)
+        whole = list(seen)
         for i, x in zip(parts.inputs, inputs, strict=True):
             whole[i] = x
         if len(plan.axes) != len(leaves):
-            whole, _ = _tree.flatten(treedef.unflatten(whole))
+            whole, _ = _tree.flatten(still.unflatten(whole))
         arrays, output = mapped.run(plan, whole)
-        is_tree = not output.fixed and not any(map(_tree.is_vmappable, arrays))
+        if can_change(output.treedef):
+            own = snapshot(output.treedef)
+            output = evolve(output, treedef=own, fresh=partial(snapshot, own))
+        is_plain = not output.fixed and output.fresh is None
+        is_tree = is_plain and not any(map(_tree.is_vmappable, arrays))
         outputs.append((output, is_tree))
         return output.rebuild(arrays) if is_tree else arrays
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import jax
@@ -291,21 +293,33 @@ def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
 
 
 def holds_tracer(x: Any, depth: int = 2) -> bool:
-    """Is a tracer in it: among its leaves, or in an object of the user's among those?
+    """Is a tracer in it: in its containers, or in an object of the user's among those?
 
-    A class may wrap its static data in an object of its own, as equinox does.
+    A class may wrap its static data in an object of its own, as equinox does. Static
+    data is no pytree (a dict in it may have keys that do not sort): it is walked here.
     """
-    leaves = [leaf for leaf in jtu.tree_leaves(x) if type(leaf) not in _PLAIN]
-    return any(
-        isinstance(leaf, jax.core.Tracer)
-        or (depth > 0 and any(holds_tracer(y, depth - 1) for y in _held(leaf)))
-        for leaf in leaves
-    )
+    stack, seen = [(x, depth)], set()
+    while stack:
+        x, depth = stack.pop()
+        if isinstance(x, jax.core.Tracer):
+            return True
+        if type(x) in _PLAIN or id(x) in seen:
+            continue
+        seen.add(id(x))
+        if isinstance(x, Mapping):
+            stack += [(y, depth) for y in x.values()]
+        elif isinstance(x, tuple | list | set | frozenset):
+            stack += [(y, depth) for y in x]
+        elif depth > 0:
+            stack += [(y, depth - 1) for y in _held(x)]
+    return False
 
 
 def _held(x: Any) -> list[Any]:
     """What an opaque object has in its attributes; nothing for data and functions."""
-    if isinstance(x, jax.Array | np.ndarray | np.generic) or callable(x):
+    if isinstance(x, functools.partial):
+        return [x.func, *x.args, *x.keywords.values()]
+    if isinstance(x, jax.Array | np.ndarray | np.generic | FunctionType | type):
         return []
     slots = [n for cls in type(x).__mro__ for n in getattr(cls, "__slots__", ())]
     named = [getattr(x, n) for n in slots if isinstance(n, str) and hasattr(x, n)]

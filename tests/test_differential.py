@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from explicit_loop import STATIC, Unfit, described, examples, is_array, number, stack, stacked
+from explicit_loop import (
+    STATIC,
+    Unfit,
+    described,
+    examples,
+    is_array,
+    number,
+    stack,
+    stacked,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,12 +102,26 @@ STATICS = [
     [(1,), (1.0,), (True,), [1], [1.0], Pair(1), {1}, {1.0}, frozenset({1}), range(1)],
     [{"a": 0.0}, {"a": -0.0}, {"a": 0}, OrderedDict(a=0), {"b": 0}, {0: 0}, {False: 0}],
     [([1], {"k": [2]}), ([1], {"k": (2,)}), [[1], {"k": [2]}], ((1.0,), {"k": [2]})],
-    [np.array([1, 2]), np.array([1.0, 2.0]), np.array([[1, 2]]), np.array([1, 2], "i1")],
+    [
+        np.array([1, 2]),
+        np.array([1.0, 2.0]),
+        np.array([[1, 2]]),
+        np.array([1, 2], "i1"),
+    ],
     [Frozen(1), Frozen(1.0), Frozen((True,)), Setting(1), Setting(1.0), Setting([1])],
     [Forgetful(1), Forgetful(2), Forgetful(True), double, triple, "double", b"double"],
 ]
 LEAVES = [
-    [2, 2.0, True, np.float32(2), np.int8(2), np.array(2), np.array(2.0), jnp.float32(2)],
+    [
+        2,
+        2.0,
+        True,
+        np.float32(2),
+        np.int8(2),
+        np.array(2),
+        np.array(2.0),
+        jnp.float32(2),
+    ],
     ["two", "three", double, triple, Setting(2), Setting(3), Frozen(2), 2.0, None],
     [np.array([2, 3]), np.array([2.0, 3.0], np.float32), jnp.array([2, 3]), 0.0, -0.0],
 ]
@@ -193,7 +216,9 @@ def functions():
             return {"y": v.x * self.by, "node": Model(v.x, "w", (), v.s)}
 
     one, two = Shift(1), Shift(2)
-    gains = [functools.partial(lambda k, v, flag=0: {"y": v.x * k}, k) for k in (2, 2.0)]
+    gains = [
+        functools.partial(lambda k, v, flag=0: {"y": v.x * k}, k) for k in (2, 2.0)
+    ]
     return [
         [reads, ignores],
         [of_leaf, reads],
@@ -435,7 +460,9 @@ class Sequence:
             fast = self.spec.bind(value).batch(fn, **self.options)
             self.bound[step.fn % len(self.bound)] = fast, self.axes
             return fast
-        return pick(self.bound if step.wrapper == "bound before" else self.kept, step.fn)[0]
+        return pick(
+            self.bound if step.wrapper == "bound before" else self.kept, step.fn
+        )[0]
 
     def batched(self, fn, spec=None):
         """A function over batches, made anew."""

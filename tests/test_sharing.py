@@ -83,7 +83,9 @@ def test_static_that_matters_for_later_inputs(which, later_first):
         np.ones((4, 2), np.float32),
         np.arange(4, dtype=jnp.bfloat16),
     ],
-    ids=lambda x: f"{type(x).__name__}-{x.dtype}-{x.shape}-{getattr(x, 'weak_type', '')}",
+    ids=lambda x: (
+        f"{type(x).__name__}-{x.dtype}-{x.shape}-{getattr(x, 'weak_type', '')}"
+    ),
 )
 def test_static_that_never_matters(later):
     """Each later type of input has its own right program, shared or not."""
@@ -281,7 +283,9 @@ def test_constant(which, use):
         result = fast(Tagged(x, s))
         one = fn(Tagged(x[0], s))
         assert (result.dtype, result.weak_type) == (one.dtype, one.weak_type)
-        assert np.asarray(result).tobytes() == np.asarray(jnp.stack([one] * 2)).tobytes()
+        assert (
+            np.asarray(result).tobytes() == np.asarray(jnp.stack([one] * 2)).tobytes()
+        )
 
 
 def test_equal_constants():
