@@ -12,6 +12,7 @@ from benchmarks.compiles import compiles, first, new_static
 from benchmarks.imports import imports
 from benchmarks.measure import Amount, Effort, Ratio
 from benchmarks.memory import growth, structures
+from benchmarks.values import copied
 
 FULL = Effort(turns=9, seconds=30, error=0.005)
 QUICK = Effort(turns=2, seconds=0, error=0)
@@ -27,6 +28,7 @@ def benchmarks(*, quick: bool = False) -> list[Ratio | Amount]:
     traced = _TRACED[: 1 if quick else None]
     few, many, crowd = (3, 10, 300) if quick else (100, 1_000, 10_000)
     leaves, decisions = (100, 5) if quick else (10_000, 50)
+    mib = 64 if quick else 1_024
     return [
         *(
             Ratio(f"call, {n:,} leaves", goal, partial(one, n))
@@ -60,5 +62,9 @@ def benchmarks(*, quick: bool = False) -> list[Ratio | Amount]:
             1,
             "KiB",
             partial(growth, crowd, crowd // 30),
+        ),
+        *(
+            Amount(f"{act}: copied of {mib:,} MiB", 4, "MiB", partial(copied, act, mib))
+            for act in ("vary", "broadcast", "take")
         ),
     ]
