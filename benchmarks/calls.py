@@ -42,4 +42,4 @@ def _in_turn(calls: Iterable[Callable[[], Any]]) -> Stopwatch:
     calls = list(calls)
     for call in calls:
         call()  # compiles
-    return repeated(map(lambda call: call(), cycle(calls)).__next__)
+    return repeated((call() for call in cycle(calls)).__next__)
