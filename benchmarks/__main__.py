@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+import jax
 from rich.console import Console
 from rich.progress import Progress
 
@@ -22,6 +23,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="only see that it runs")
     parser.add_argument("--markdown", action="store_true", help="a table to paste")
     options = parser.parse_args(argv)
+    if not hasattr(jax.lax, "optimization_barrier"):
+        parser.error(f"JAX {jax.__version__} has no jax.lax.optimization_barrier")
 
     chosen = [
         benchmark
