@@ -1,26 +1,30 @@
 """Measure everything and print the table."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+import jax
 from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks.measure import Amount, Effort, Ratio, Row, measure
 from benchmarks.suite import FULL, QUICK, benchmarks
-from benchmarks.table import markdown, table
+from benchmarks.table import heading, table
+
+_WIDE = 200  # columns, where no terminal says how many there are
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the table; 1 where a goal is missed."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("words", nargs="*", help="only rows that hold one of these")
     parser.add_argument("--quick", action="store_true", help="only see that it runs")
     parser.add_argument("--markdown", action="store_true", help="a table to paste")
     options = parser.parse_args(argv)
+    if not hasattr(jax.lax, "optimization_barrier"):
+        parser.error(f"JAX {jax.__version__} has no jax.lax.optimization_barrier")
 
     chosen = [
         benchmark
@@ -28,11 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not options.words or any(word in benchmark.what for word in options.words)
     ]
     rows = list(run(chosen, QUICK if options.quick else FULL))
-    if options.markdown:
-        print(markdown(rows))
-    else:
-        Console().print(table(rows))
-    return 0
+
+    console = Console()
+    if options.markdown or not console.is_terminal:
+        console = Console(width=_WIDE)
+    console.print(heading(), table(rows, markdown=options.markdown), highlight=False)
 
 
 def run(chosen: Sequence[Ratio | Amount], effort: Effort) -> Iterator[Row]:
@@ -48,4 +52,4 @@ def run(chosen: Sequence[Ratio | Amount], effort: Effort) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

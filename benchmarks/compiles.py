@@ -1,5 +1,6 @@
 """The first call of a function, and the first call with other static data."""
 
+import functools
 from collections.abc import Callable, Mapping
 
 import jax
@@ -56,4 +57,4 @@ def compiles(values: int) -> Mapping[str, float]:
 
 def _new_function() -> Function:
     """A function that has its own identity."""
-    return rollout
+    return functools.partial(rollout)

@@ -9,9 +9,9 @@ from benchmarks.measure import Stopwatch
 
 _CODE = """
 import time
-begun = time.perf_counter()
+begun = time.process_time()
 import {}
-print(time.perf_counter() - begun)
+print(time.process_time() - begun)
 """
 
 

@@ -1,14 +1,20 @@
-"""What is kept after many static values."""
+"""What many static values leave behind, and what is copied of a large field."""
 
 import gc
-import resource
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 
 import staged_axes as sa
-from benchmarks.models import Model, record, touch, unseen
+from benchmarks.models import Model, make, record, touch, unseen
 from benchmarks.peers import Function, one_jit
+
+_PROCESS = Path("/proc/self")
 
 
 def structures(values: int) -> Mapping[str, float]:
@@ -32,19 +38,56 @@ def growth(values: int, by_hand_values: int) -> Mapping[str, float]:
     }
 
 
+def broadcast(mebibytes: int) -> Mapping[str, float]:
+    """MiB that making a batch takes, of a model whose shared field is so large."""
+    bound = record().bind(make(leaves=2))
+    model = _large(mebibytes)
+    return {
+        "staged_axes": _peak(lambda: bound.broadcast(model, 2)),
+        "a copy": _peak(lambda: jnp.copy(model.bodies[0].size)),
+    }
+
+
+def vary(mebibytes: int) -> Mapping[str, float]:
+    """MiB that putting in a batched array takes, beside so large a shared field."""
+    spec, model = sa.AxesBuilder(default=None), _large(mebibytes)
+    masses = {"bodies[0].mass": jnp.ones(2)}
+    return {
+        "staged_axes": _peak(lambda: spec.vary(model, masses)),
+        "a copy": _peak(lambda: jnp.copy(model.bodies[0].size)),
+    }
+
+
+def _large(mebibytes: int) -> Model:
+    """One example of a model, in this process's memory."""
+    model = make(leaves=2)
+    with jax.default_device(jax.devices("cpu")[0]):
+        size = jnp.ones((mebibytes, 2**18)).block_until_ready()
+    body = model.bodies[0].replace(mass=jnp.ones(()), size=size)
+    return model.replace(bodies=(body,))
+
+
 def _growth(call: Function, models: Iterator[Model], values: int) -> float:
     """KiB a value over the last nine tenths of the values."""
     first = values // 10
     for model in islice(models, first):
         call(model)
-    before = _resident()
+    before = _kibibytes("VmRSS")
     for model in islice(models, values - first):
         call(model)
-    return (_resident() - before) / (values - first)
+    return (_kibibytes("VmRSS") - before) / (values - first)
 
 
-def _resident() -> float:
-    """KiB of memory that this process has now."""
+def _peak(call: Callable[[], Any]) -> float:
+    """MiB by which a call lifts the memory of this process at its highest."""
+    before = _kibibytes("VmRSS")
+    (_PROCESS / "clear_refs").write_text("5")  # the highest is the present one
+    jax.block_until_ready(call())
+    return (_kibibytes("VmHWM") - before) / 1024
+
+
+def _kibibytes(name: str) -> int:
+    """What Linux says of this process's memory."""
     gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 1024
+    status = (_PROCESS / "status").read_text()
+    return int(re.search(rf"{name}:\s+(\d+) kB", status)[1])

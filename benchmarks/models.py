@@ -80,14 +80,12 @@ def touch(model: Model) -> jax.Array:
     return leaves[0]
 
 
-def rollout(model: Model) -> jax.Array:
+def rollout(model: Model) -> Any:
     """Bodies on springs, a hundred steps: something to trace and compile."""
     mass = jnp.stack([b.mass for b in model.bodies])
     size = jnp.stack([b.size for b in model.bodies])
 
-    def step(
-        state: tuple[jax.Array, jax.Array], _: None
-    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+    def step(state: Any, _: None) -> Any:
         position, velocity = state
         force = -position * size - 0.1 * jnp.tanh(velocity)
         velocity = velocity + _SECONDS * force / mass[:, None]
@@ -95,4 +93,4 @@ def rollout(model: Model) -> jax.Array:
         return (position, velocity), jnp.sum(mass[:, None] * velocity**2) / 2
 
     start = size, jnp.zeros_like(size)
-    return jax.lax.scan(step, start, None, length=_STEPS)[1]
+    return jax.lax.scan(step, start, None, length=_STEPS)

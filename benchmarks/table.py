@@ -1,4 +1,4 @@
-"""The rows as a table: on a terminal, or as Markdown for a README."""
+"""The rows as a table: for a terminal, or as Markdown to paste into a README."""
 
 import os
 import platform
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 import jax
+from rich import box
 from rich.table import Table
 
 from benchmarks.measure import Row
@@ -16,32 +17,17 @@ _PACKAGES = ("staged_axes", "jax", "flax", "equinox")
 
 def heading() -> str:
     """What was measured, and where."""
-    versions = [f"{name} {version(name)}" for name in _PACKAGES]
-    return ", ".join(
-        [
-            f"Python {platform.python_version()}",
-            *versions,
-            f"{os.cpu_count()} cores, {platform.machine()}, {jax.default_backend()}",
-        ]
-    )
+    versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    machine = f"{os.cpu_count()} {platform.machine()} cores"
+    python = platform.python_version()
+    return f"Python {python}, {versions}; {machine}, {jax.default_backend()}"
 
 
-def table(rows: Sequence[Row]) -> Table:
-    """For a terminal."""
-    drawn = Table(*_COLUMNS, title=heading())
+def table(rows: Sequence[Row], *, markdown: bool) -> Table:
+    """One line for each row; a terminal shows in red what misses its goal."""
+    drawn = Table(*_COLUMNS, box=box.MARKDOWN if markdown else box.SIMPLE_HEAD)
     for row in rows:
-        drawn.add_row(*_cells(row), style=None if row.is_met else "bold red")
+        met, style = ("yes", None) if row.is_met else ("no", "red")
+        cells = (row.what, row.against, row.goal, row.measured, row.peers, met)
+        drawn.add_row(*cells, style=style)
     return drawn
-
-
-def markdown(rows: Sequence[Row]) -> str:
-    """The same to paste."""
-    lines = [_COLUMNS, ["---"] * len(_COLUMNS), *map(_cells, rows)]
-    drawn = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    return f"{heading()}\n\n{drawn}"
-
-
-def _cells(row: Row) -> Sequence[str]:
-    """One row as text."""
-    met = "yes" if row.is_met else "**no**"
-    return row.what, row.against, row.goal, row.measured, row.peers, met
