@@ -11,7 +11,7 @@ from staged_axes import _tree
 from staged_axes._axes import AXES, STATIC, PerLeaf
 from staged_axes._decisions import UNDECIDED, Says
 from staged_axes._paths import Name, Path, Step, code
-from staged_axes._placeholders import Placeholder, Places, decide, walk
+from staged_axes._placeholders import Placeholder, Places, decide
 from staged_axes._provenance import Source
 from staged_axes._record import Record
 from staged_axes.errors import Problem, RecordError, error
@@ -45,7 +45,7 @@ def says(entry: Any, label: str, source: Source, *, name: str | None = None) -> 
         return entry
     if is_axis(entry):
         axis = AXES.check(entry, label)
-        return Record(AXES, axis, source, f"{label}={entry!r}", name)
+        return Record(AXES, axis, source, f"{label}={axis!r}", name)
     if callable(entry) and not _tree.is_node(entry):
         return Record(AXES, PerLeaf(entry), source, label, name)
     return record_of_tree(entry, label, source, name)
@@ -59,10 +59,9 @@ def record_of_tree(tree: Any, label: str, source: Source, name: str = "spec") ->
     """
     _tree.flatten(tree, label)
     record = Record(AXES, UNDECIDED, source, label, name)
-    root = Places(record, (), None)
     for path, entry in _entries(tree):
         is_fn = callable(entry) and not isinstance(entry, Places | PerLeaf)
-        decide(walk(root, path), PerLeaf(entry) if is_fn else entry)
+        decide(Placeholder(record, path, None), PerLeaf(entry) if is_fn else entry)
     return record
 
 

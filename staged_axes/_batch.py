@@ -63,8 +63,8 @@ def batch(
 
     Returns:
       The function over batches. A shared leaf that is no array (a string, a function,
-      an object) is part of the key; a Python number is traced, as `jax.jit` does, unless
-      its place is `STATIC`.
+      an object) is part of the key; a Python number is traced, as `jax.jit` does,
+      unless its place is `STATIC`.
 
     Raises:
       RecordError: `in_axes` or `out_axes` cannot be read.

@@ -192,7 +192,7 @@ class BatchedFunction:
         return key, known
 
     def _guess(self, call: Call, known: Known) -> None:
-        """Lets the next call that looks like this one be compared with this structure."""
+        """Lets the next call like this one be compared with this structure."""
         self._last = known
         if call.args:
             if len(self._guesses) >= _MOST_GUESSES:
@@ -309,7 +309,8 @@ class BatchedFunction:
 
         Example:
           >>> import jax.numpy as jnp, staged_axes as sa
-          >>> fast = sa.batch(lambda v: v["x"] * v["n"], in_axes=({"x": 0, "n": sa.STATIC},))
+          >>> axes = {"x": 0, "n": sa.STATIC}
+          >>> fast = sa.batch(lambda v: v["x"] * v["n"], in_axes=(axes,))
           >>> for n in (2, 3):
           ...     _ = fast({"x": jnp.ones(4), "n": n})
           >>> print(fast.explain_recompiles())

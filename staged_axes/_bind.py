@@ -24,7 +24,8 @@ from staged_axes._record import Record
 from staged_axes._resolve import Resolution
 from staged_axes.errors import BindError, Problem, count, error
 
-REMEMBERED = 4
+REMEMBERED = 4  # values of one record, by how they look
+DEEPEST = 64  # steps that a table tells apart
 
 
 @frozen(kw_only=True, repr=False)
@@ -296,7 +297,9 @@ class BoundAxes(Says):
         ):
             how = "static" if payload is STATIC else "-" if axis is None else str(axis)
             size = "" if axis is None else str(self.batch_size)
-            path = ("value", *(str(_tree.step_of(key)) for key in keys))
+            steps = [str(_tree.step_of(key)) for key in keys[:DEEPEST]]
+            deeper = [f"... {len(keys) - DEEPEST} deeper"] if keys[DEEPEST:] else []
+            path = ("value", *steps, *deeper)
             cells = (self._kinds.text(i), how, size, str(decider))
             rows.append(Row(path, cells))
         few = collapse(

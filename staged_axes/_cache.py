@@ -150,7 +150,7 @@ NOTHING = Known(None, lambda _: None)
 
 
 def signature(leaves: Sequence[Any], fixed: Sequence[int]) -> Key:
-    """What the fixed leaves hold, the types of the others as JAX sees them, settings."""
+    """What the fixed leaves hold, the others' types as JAX sees them, settings."""
     kept = set(fixed)
     return (
         tuple(content(leaves[i])[0] for i in fixed),

@@ -166,7 +166,8 @@ def no_key(given: Sequence[Argument], cause: Exception) -> BatchError:
             kind=fault.kind,
             path=path,
             there=f"{type(x).__name__} {fault.why}",
-            fix=f"make it a leaf, give its class __hash__ and __eq__, or leave {path} out",
+            fix="make it a leaf, give its class __hash__ and __eq__, or leave "
+            f"{path} out",
         )
         for path, x in _static_places(given)
         if (fault := _fault(x, cause)) is not None

@@ -6,9 +6,9 @@ names of variables give the same program on every platform and every device. Wha
 be told to be equal is different: objects are compared by identity, except those of JAX
 and NumPy, whose `__eq__` JAX itself relies on for its caches.
 
-Left out on purpose: the rules for derivatives of `custom_jvp` and `custom_vjp`. They are
-new objects in each trace, so nothing could ever be shared; whoever shares by this key
-must not differentiate what is shared.
+Left out on purpose: the rules for derivatives of `custom_jvp` and `custom_vjp`. They
+are new objects in each trace, so nothing could ever be shared; whoever shares by this
+key must not differentiate what is shared.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Static data as a key: what it holds, with its types, so that equal keys mean equal data.
+"""Static data as a key: what it holds, with its types; equal keys mean equal data.
 
 `1`, `1.0`, `True` and `0.0`, `-0.0` are equal for Python and different here, at any
 depth. Arrays, lists, dicts, sets and objects that cannot be hashed are read by content,
 so one that was changed in place has another key. Any other object is asked by its own
-`__hash__` and `__eq__`; where a class wrote its own `__eq__`, the plain attributes of the
-object count too, since an `__eq__` that forgets a field would give wrong numbers, and an
-attribute too many costs no more than a trace.
+`__hash__` and `__eq__`; where a class wrote its own `__eq__`, the plain attributes of
+the object count too, since an `__eq__` that forgets a field would give wrong numbers,
+and an attribute too many costs no more than a trace.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Reader:
     other: Callable[[Any], Key]
     is_stable: bool = True
 
-    def read(self, x: Any) -> Key:
+    def read(self, x: Any) -> Key:  # noqa: PLR0911 (one return for each kind)
         """The key of `x`: equal for equal content of equal types.
 
         Raises:

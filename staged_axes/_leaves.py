@@ -38,11 +38,13 @@ class Kinds:
     def text(self, i: int) -> str:
         """The short form of one leaf, as `short` gives it."""
         form, shape = self.forms[i], self.shapes[i]
-        if isinstance(form, str) or shape is None:
-            return str(form)
-        return short(
-            jax.ShapeDtypeStruct(shape, form)  # type: ignore[no-untyped-call]
-        )
+        return form if isinstance(form, str) else _text(shape, form)
+
+
+@functools.lru_cache(maxsize=1024)
+def _text(shape: Shape, dtype: Any) -> str:
+    """The short form of an array."""
+    return short(jax.ShapeDtypeStruct(shape, dtype))  # type: ignore[no-untyped-call]
 
 
 def kinds(leaves: Sequence[Any]) -> Kinds:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, TypeAlias
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from staged_axes import _tree
 from staged_axes._decisions import Decision, Default, Form, Rule, conflict
@@ -13,7 +15,7 @@ from staged_axes._display import short
 from staged_axes._match import held_children, match
 from staged_axes._paths import Index, Name, code, nearest
 from staged_axes._patterns import matching
-from staged_axes.errors import Problem, few, with_article
+from staged_axes.errors import ROWS, Problem, few, with_article
 
 Decider: TypeAlias = Decision | Rule | Default
 
@@ -47,51 +49,117 @@ def problem(
     )
 
 
+@frozen(slots=False, eq=False)
+class _Seen:
+    """A node, with what is found out about it once, for however many misses."""
+
+    node: Any
+
+    @cached_property
+    def below(self) -> _tree.Children:
+        """Its children."""
+        return _tree.children(self.node)
+
+    @cached_property
+    def names(self) -> dict[str, None]:
+        """The names by which its children are reached, as keys."""
+        if not self.below.is_named:
+            return dict.fromkeys(held_children(self.node, self.below))
+        return dict.fromkeys(w for w in self.below.words if isinstance(w, str))
+
+    @cached_property
+    def static(self) -> dict[str, Any]:
+        """Its static data by name."""
+        is_node = _tree.is_node(self.node)
+        return _tree.statics(self.node, self.below) if is_node else {}
+
+    @property
+    def kind(self) -> str:
+        """Its class, with an article."""
+        return with_article(type(self.node).__name__)
+
+    @cached_property
+    def inventory(self) -> str:
+        """What it has, in short."""
+        return self.inventory_from(())
+
+    def inventory_from(self, like: Sequence[str]) -> str:
+        """The same, but names like one that was written come first."""
+        if not self.below:
+            is_empty = self.node is not None and _tree.is_node(self.node)
+            kind = type(self.node).__name__
+            return f"an empty {kind}" if is_empty else short(self.node)
+        if not self.names:
+            return f"{self.kind} of {len(self.below)}"
+        names = [*like, *(n for n in self.names if n not in like)]
+        names += [f"{n} (static)" for n in self.static if not n.startswith("(")]
+        return f"{self.kind} with {few(names)}"
+
+
 def unmatched(
-    decision: Decision, form: Form, value: Any, root: str, name: str
-) -> Problem:
-    """What is there instead of the place that a decision names.
+    decisions: Iterable[Decision], form: Form, value: Any, root: str, name: str
+) -> list[Problem]:
+    """What is there instead of the places that decisions name.
 
     Args:
-      decision: It matches nothing.
+      decisions: They match nothing.
       form: Prints payloads.
-      value: What it was to match.
+      value: What they were to match.
       root: What the value is called in code.
       name: What the record is called in code.
     """
-    node, depth = value, 0
-    for step in decision.path:
-        below = _tree.children(node)
-        found = match(node, below, step)
-        if not found:
-            break
-        node, depth = below.values[found[0]], depth + 1
+    seen: dict[int, _Seen] = {}
+    problems: list[Problem] = []
+    for decision in decisions:
+        at, depth = seen.setdefault(id(value), _Seen(value)), 0
+        for step in decision.path:
+            found = match(at.node, at.below, step)
+            if not found:
+                break
+            child = at.below.values[found[0]]
+            at, depth = seen.setdefault(id(child), _Seen(child)), depth + 1
+        # Like names are looked for among many: for no more than a message shows.
+        is_shown = len(problems) < ROWS
+        problems.append(
+            _unmatched(decision, form, at, depth, root, name, is_shown=is_shown)
+        )
+    return problems
+
+
+def _unmatched(
+    decision: Decision,
+    form: Form,
+    at: _Seen,
+    depth: int,
+    root: str,
+    name: str,
+    *,
+    is_shown: bool,
+) -> Problem:
+    """What is there instead of the place that one decision names."""
     step, parent = decision.path[depth], code(decision.path[:depth], root)
-    below = _tree.children(node)
     written = decision.code(form, name)
-    static = _tree.statics(node, below) if below or _tree.is_node(node) else {}
-    if isinstance(step, Name) and step.name in static:
+    if isinstance(step, Name) and step.name in at.static:
         return problem(
             "static",
             written,
             decision,
-            there=f"{parent}.{step.name} is a static field of {type(node).__name__}",
+            there=f"{parent}.{step.name} is a static field of {type(at.node).__name__}",
             axis=decision.payload,
             fix=f"remove  {written}  (static data is no leaf and has no axis)",
         )
-    names = _names(node, below)
-    if isinstance(step, Name) and step.name in names:
+    if isinstance(step, Name) and step.name in at.names:
         by_position = (*decision.path[:depth], Index(0), *decision.path[depth + 1 :])
         exact = evolve(decision, path=by_position).code(form, name)
         return problem(
             "unknown",
             written,
             decision,
-            there=f"{parent}.{step.name} is several children of {_kind(node)}",
+            there=f"{parent}.{step.name} is several children of {at.kind}",
             axis=decision.payload,
             fix=f"say which one by its position:  {exact}",
         )
-    like = nearest(step.name, names) if isinstance(step, Name) else []
+    like = nearest(step.name, at.names) if is_shown and isinstance(step, Name) else []
     better = [
         (*decision.path[:depth], evolve(step, name=n), *decision.path[depth + 1 :])
         for n in like[:1]
@@ -107,37 +175,10 @@ def unmatched(
         "unknown",
         written,
         decision,
-        there=f"{parent} is {_inventory(node, below, static, like)}",
+        there=f"{parent} is {at.inventory_from(like) if like else at.inventory}",
         axis=decision.payload,
         fix=fix,
     )
-
-
-def _names(node: Any, below: _tree.Children) -> list[str]:
-    """The names by which children of a node are reached."""
-    if not below.is_named:
-        return list(held_children(node, below))
-    return [step.name for step in below.steps if isinstance(step, Name)]
-
-
-def _inventory(
-    node: Any, below: _tree.Children, static: dict[str, Any], like: list[str]
-) -> str:
-    """What a node has, in short; names like the one that was written come first."""
-    if not below:
-        is_empty = node is not None and _tree.is_node(node)
-        return f"an empty {type(node).__name__}" if is_empty else short(node)
-    names = _names(node, below)
-    if not names:
-        return f"{_kind(node)} of {len(below)}"
-    names = [*like, *(n for n in names if n not in like)]
-    names += [f"{n} (static)" for n in static if not n.startswith("(")]
-    return f"{_kind(node)} with {few(names)}"
-
-
-def _kind(node: Any) -> str:
-    """The class of a node, with its article."""
-    return with_article(type(node).__name__)
 
 
 def idle(rule: Rule, form: Form, value: Any) -> Problem:

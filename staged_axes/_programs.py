@@ -61,7 +61,8 @@ class Parts:
     Attributes:
       fixed: The numbers of those that stay the Python objects they are.
       inputs: The numbers of the others, which the program takes one by one.
-      donated: Which of its inputs the program may overwrite, by their places in `inputs`.
+      donated: Which of its inputs the program may overwrite, by their places in
+        `inputs`.
     """
 
     fixed: tuple[int, ...]
@@ -205,7 +206,7 @@ _untraced: set[type] = set()
 
 
 def _any_traced(inputs: Sequence[Any]) -> bool:
-    """Is one of them a tracer? Types are remembered, since this is asked at each call."""
+    """Is one of them a tracer? Asked at each call, so types are remembered."""
     if _untraced.issuperset(map(type, inputs)):
         return False
     if any(isinstance(x, jax.core.Tracer) for x in inputs):

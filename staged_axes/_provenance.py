@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 
@@ -20,17 +21,26 @@ class Source:
     def __str__(self) -> str:
         name = self.file
         if os.path.isabs(name):
-            name = _from_here(name)
+            name = _from_here(name, _here())
         elif name.startswith("<"):  # a doctest, a notebook, a prompt
             name = os.path.basename(name.strip("<>"))
         return f"{name}:{self.line}"
 
 
-def _from_here(file: str) -> str:
-    """The way from the working directory to a file below it, else the file's name."""
+def _here() -> str:
+    """The working directory, or nothing where it is gone."""
     try:
-        inside = os.path.relpath(file)
-    except (OSError, ValueError):  # the directory is gone, or on another drive
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+@functools.lru_cache(maxsize=1024)
+def _from_here(file: str, here: str) -> str:
+    """The way from a directory to a file below it, else the file's name."""
+    try:
+        inside = os.path.relpath(file, here) if here else os.pardir
+    except ValueError:  # on another drive
         inside = os.pardir
     return os.path.basename(file) if inside.startswith(os.pardir) else inside
 

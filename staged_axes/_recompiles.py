@@ -36,7 +36,8 @@ class Field:
     Attributes:
       path: The field, as code: `.params['world'].dt`.
       values: What it was, in short, in the order of first sight.
-      programs: How many programs were compiled among the structures in which it differed.
+      programs: How many programs were compiled among the structures in which it
+        differed.
     """
 
     path: str

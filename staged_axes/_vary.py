@@ -228,7 +228,7 @@ def _no_place(ask: Decision, value: Any, count: int) -> Problem:
             asked="one array",
             fix="name each of them: {'layers[0].w': ..., 'layers[1].w': ...}",
         )
-    missed = unmatched(ask, AXES, value, "value", "spec")
+    (missed,) = unmatched([ask], AXES, value, "value", "spec")
     if missed.kind != "static":
         return missed
     fix = "static data is the same in the whole batch: make it a leaf to vary it"

@@ -52,7 +52,7 @@ ALIKE = {
     "constant in the function": lambda: lambda x: x + np.arange(3.0),
     "constant from outside": lambda: lambda x: x + TABLE[:3],
     "large constant": lambda: lambda x: x + np.arange(3e5).sum(),
-    "control flow": lambda: lambda x: loop(x),
+    "control flow": lambda: loop,
     "activations": lambda: lambda x: jax.nn.silu(jax.nn.relu(x)),
     "random numbers": lambda: lambda x: x + jax.random.normal(jax.random.key(0), (3,)),
     "own vjp": lambda: with_own_vjp(2),
@@ -61,7 +61,7 @@ ALIKE = {
     "platforms": lambda: (
         lambda x: jax.lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)
     ),
-    "nested jit": lambda: jax.jit(lambda x: jax.jit(jnp.sin)(x)),
+    "nested jit": lambda: jax.jit(jax.jit(jnp.sin)),
     "linear algebra": lambda: lambda x: jnp.linalg.solve(jnp.eye(3) + x, x),
     "rematerialised": lambda: jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))),
     "mapped": lambda: jax.vmap(lambda x: x * jax.nn.relu(x)),
@@ -104,8 +104,8 @@ UNLIKE = {
         lambda x: x + jax.random.normal(jax.random.key(0, impl="rbg"), (3,)),
     ),
     "inner jit": (
-        lambda x: jax.jit(jnp.sin)(x),
-        lambda x: jax.jit(jnp.cos)(x),
+        jax.jit(jnp.sin),
+        jax.jit(jnp.cos),
     ),
     "forward of an own vjp": (with_own_vjp(2), lambda x: with_own_vjp(2)(x) + 1),
     "dtype": (lambda x: x.astype("float16"), lambda x: x.astype("bfloat16")),
@@ -148,7 +148,7 @@ def test_a_setting_of_random_numbers_is_in_the_key():
     keys = []
     for is_on in (True, False):
         with jax.threefry_partitionable(is_on):
-            keys.append(key(lambda x: noise(x), X))
+            keys.append(key(noise, X))
     assert keys[0] != keys[1]
 
 

@@ -258,8 +258,8 @@ def test_what_contains_itself_is_refused():
     [
         lambda x: x,
         lambda x: {"a": [x]},
-        lambda x: Frozen(x),
-        lambda x: Node(x),
+        Frozen,
+        Node,
         lambda x: jax.tree_util.Partial(len, x),
     ],
     ids=["bare", "in containers", "in a dataclass", "in a node", "in a Partial"],
