@@ -90,7 +90,7 @@ class BatchedFunction:
         except (RecursionError, SystemError):  # a container that holds itself
             return self._eagerly(args, kwargs)
         known = self._last
-        if known.structure == treedef and Record.writes == self._writes:
+        if known.structure == treedef and known.writes == Record.writes:
             try:
                 return known.run(*leaves)
             except Refused:
@@ -109,7 +109,7 @@ class BatchedFunction:
         known = self._guesses.get(id(call.args[0])) if call.args else None
         if known is not None and known.structure == call.treedef:
             only = known.only
-            if only is not None and Record.writes == self._writes and fault is None:
+            if only is not None and known.writes == Record.writes and fault is None:
                 self._last = known
                 self._programs.use(only)
                 try:
@@ -173,8 +173,10 @@ class BatchedFunction:
         """The key of the structure of a call, and the structure if it was seen."""
         if Record.writes != self._writes:
             self._ask()
-        if self._last.structure == call.treedef:
-            return self._last.key, self._last
+        known = self._last
+        if known.structure == call.treedef and known.key[0] is self._token:
+            known.writes = self._writes
+            return known.key, known
         key = (self._token, structure_key(self._mapped, call))
         try:
             known = self._programs.known(key)
@@ -185,6 +187,7 @@ class BatchedFunction:
         if known is not None:
             # The same data in other objects, which may well come again.
             known.structure = likeness(call.treedef)
+            known.writes = self._writes
             self._guess(call, known)
         return key, known
 
@@ -211,6 +214,7 @@ class BatchedFunction:
             self._programs.use(entry)
         structure = likeness(call.treedef)
         known = self._programs.remember(key, structure, call.leaves, entry)
+        known.writes = self._writes
         self._guess(call, known)
         return entry
 

@@ -68,6 +68,8 @@ class Known:
       key: By which it is found.
       use: Marks an entry as used.
       structure: What its treedef is compared with.
+      writes: The `Record.writes` up to which it is known to hold: where calls led says
+        nothing any more once a record has changed.
       only: The one entry, where there is one and no look at the leaves is needed.
       run: Serves a call of this structure, or raises `Refused`.
       fixed: The numbers of the leaves that are kept as they are.
@@ -78,6 +80,7 @@ class Known:
     key: Any
     use: Callable[[Entry], None]
     structure: Any = _NO_CALL
+    writes: int = -1
     only: Entry | None = None
     run: Callable[..., Any] = field(init=False)
     fixed: tuple[int, ...] = ()
