@@ -367,7 +367,7 @@ def test_a_state_that_goes_round():
 
 
 def test_a_train_state():
-    """flax's own container, whose static fields are functions."""
+    """Flax's own container, whose static fields are functions."""
     import optax
 
     def apply_fn(params, x):

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import settings
-from tagged import Tagged, compiles
 
 import staged_axes as sa
+from tagged import Tagged, compiles
 
 ONES = np.ones(4, np.float32)
 

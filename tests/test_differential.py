@@ -15,6 +15,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import staged_axes as sa
 from explicit_loop import (
     STATIC,
     Unfit,
@@ -25,10 +29,6 @@ from explicit_loop import (
     stack,
     stacked,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-import staged_axes as sa
 
 # What calls are made of --------------------------------------------------------------
 
@@ -436,8 +436,9 @@ class Sequence:
         def out_axis(path):
             if self.out_axis is not sa.AUTO:
                 return self.out_axis
-            is_shared = path[0].key == "w" and not isinstance(axes["w"], int)
-            return None if is_shared or path[0].key == "more" else 0
+            names = {getattr(key, "name", getattr(key, "key", None)) for key in path}
+            is_shared = "w" in names and not isinstance(axes["w"], int)
+            return None if is_shared or "more" in names else 0
 
         def looped():
             if step.under:

@@ -72,6 +72,7 @@ LAYERS = {
         "_computation",
         "_likeness",
         "_recompiles",
+        "_snapshot",
         "_programs",
         "_lowered",
         "_cache",

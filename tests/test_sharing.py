@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from jax.experimental import io_callback
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from tagged import Tagged, compiles
 
 import staged_axes as sa
+from tagged import Tagged, compiles
 
 ENABLE_X64 = (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64
 # The only way that JAX 0.4.30 has, which has no name there.
