@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import math
 import threading
 import weakref
 
@@ -248,6 +249,37 @@ def test_setting_for_good(name):
     assert [listed(fast(Tagged(ONES, s)))[0][0] for s in (1, 2, 3)] == [0, 0, 0]
 
 
+def test_default_device():
+    """The default device of the call counts, for each structure."""
+    fast = shared(lambda v: v.x + 1, 1, 2)
+    for n in (0, 2):
+        with jax.default_device(jax.devices()[n]):
+            for s in (2, 1, 3):
+                assert fast(Tagged(ONES, s)).devices() == {jax.devices()[n]}
+
+
+def test_nans():
+    """Where JAX looks for NaNs, a shared program finds them, and works afterwards."""
+    fast = shared(lambda v: v.x / v.x, 1, 2)
+    for s in (2, 1, 3):
+        with jax.debug_nans(True):
+            with pytest.raises(FloatingPointError, match="nan"):
+                fast(Tagged(0 * ONES, s))
+            assert listed(fast(Tagged(ONES, s))) == [[1.0] * 4]
+        assert str(listed(fast(Tagged(0 * ONES, s)))) == "[[nan, nan, nan, nan]]"
+
+
+def test_without_jit():
+    """Where JAX compiles nothing, the function runs each time."""
+    ran = []
+    fast = shared(lambda v: ran.append(v.s) or v.x + 1, 1, 2)
+    ran.clear()
+    with jax.disable_jit():
+        for s in (1, 2, 1):
+            assert listed(fast(Tagged(ONES, s))) == [[2.0] * 4]
+    assert ran == [1, 2, 1]
+
+
 # Constants ----------------------------------------------------------------------------
 
 
@@ -293,6 +325,48 @@ def test_constant(which, use):
         assert (
             np.asarray(result).tobytes() == np.asarray(jnp.stack([one] * 2)).tobytes()
         )
+
+
+class Ratio(float):
+    """A float by another name."""
+
+
+class Slotted:
+    """It keeps what its `__eq__` forgets where only its own class sees it."""
+
+    __slots__ = ("__gain",)
+
+    def __init__(self, gain):
+        self.__gain = gain
+
+    def __eq__(self, other):
+        return isinstance(other, Slotted)
+
+    def __hash__(self):
+        return 0
+
+    @property
+    def gain(self):
+        return self.__gain
+
+
+LIKE = {
+    "range": ([range(0, 3, 2), range(0, 4, 2)], lambda s: s.stop),
+    "slice": ([slice(0, 1), slice(0, True)], lambda s: 2 if s.stop is True else 1),
+    "float": ([Ratio(0.0), Ratio(-0.0)], lambda s: math.copysign(1, s)),
+    "slots": ([Slotted(1), Slotted(2)], lambda s: s.gain),
+    "string": (["a", np.str_("a")], lambda s: 1 if type(s) is str else 2),
+    "order": ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], lambda s: next(iter(s.values()))),
+}
+
+
+@pytest.mark.parametrize("which", LIKE)
+def test_equal_but_not_the_same(which):
+    """What Python calls equal may still be told apart by a function."""
+    statics, read = LIKE[which]
+    fast = sa.batch(lambda v: v.x * read(v.s))
+    for s in statics * 2:
+        assert listed(fast(Tagged(ONES, s))) == [[read(s)] * 4]
 
 
 def test_equal_constants():
@@ -363,6 +437,36 @@ def test_inner_jit():
     fast = sa.batch(fn)
     for s in (1.0, 2.0, 1.0, 2.0):
         assert listed(fast(Tagged(ONES, s))) == [[s] * 4]
+
+
+@pytest.mark.parametrize("how", ["jit", "grad", "vmap"])
+def test_tracer_of_the_function_around(how):
+    """A function that closes over a traced value is right for each structure."""
+
+    def total(c):
+        fast = sa.batch(lambda v: v.x * c * v.s)
+        return sum(fast(Tagged(ONES, s)).sum() for s in (1, 1.0, 2))
+
+    for c in (3.0, 5.0):
+        if how == "jit":
+            assert listed(jax.jit(total)(c)) == [16 * c]
+        elif how == "grad":
+            assert listed(jax.grad(total)(c)) == [16.0]
+        else:
+            assert listed(jax.vmap(total)(c * ONES[:2])) == [[16 * c] * 2]
+
+
+def test_batched_inside_of_batched():
+    """Batched functions call each other, and themselves, with what is static there."""
+
+    def power(v):
+        if v.s == 0:
+            return v.x
+        return fast(Tagged(jnp.stack([v.x, v.x]), v.s - 1)).sum()
+
+    fast = sa.batch(power)
+    for s in (3, 1, 0, 3):
+        assert listed(fast(Tagged(ONES, s))) == [[2.0**s] * 4]
 
 
 @pytest.mark.parametrize("form", ["cond", "scan", "while", "switch", "map"])
@@ -694,6 +798,25 @@ def test_threads():
         assert [r.s for r in results[first]] == [(first + i) % 4 for i in range(8)]
         assert listed([r.x for r in results[first]]) == [[2.0] * 4] * 8
     assert fast.cache_info().programs == 1
+
+
+def test_threads_with_other_settings():
+    """A setting of one thread does not reach a call in another."""
+    fast, types = shared(lambda v: v.x / 3, 1, 2, x=np.ones(4)), {}
+    barrier = threading.Barrier(2)
+
+    def run(is_double):
+        with ENABLE_X64(is_double):
+            barrier.wait()
+            results = [fast(Tagged(np.ones(4), s)) for s in (1, 2, 3, 1)]
+        types[is_double] = {str(r.dtype) for r in results}
+
+    threads = [threading.Thread(target=run, args=(flag,)) for flag in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert types == {True: {"float64"}, False: {"float32"}}
 
 
 def test_shared_program_outlives_its_first_structure():
