@@ -88,10 +88,12 @@ class Pair(NamedTuple):
 
 
 def double(x):
+    """Twice."""
     return x * 2
 
 
 def triple(x):
+    """Three times."""
     return x * 3
 
 
@@ -109,7 +111,17 @@ STATICS = [
         np.array([1, 2], "i1"),
     ],
     [Frozen(1), Frozen(1.0), Frozen((True,)), Setting(1), Setting(1.0), Setting([1])],
-    [Forgetful(1), Forgetful(2), Forgetful(True), double, triple, "double", np.str_("double"), b"double", float("nan")],
+    [
+        Forgetful(1),
+        Forgetful(2),
+        Forgetful(True),
+        double,
+        triple,
+        "double",
+        np.str_("double"),
+        b"double",
+        float("nan"),
+    ],
 ]
 LEAVES = [
     [
@@ -325,10 +337,6 @@ def mutate(x):
 
 
 def pick(options, i):
-    return options[i % len(options)]
-
-
-def pick(options, i):
     """One of the options, whatever the number."""
     return options[i % len(options)]
 
@@ -424,7 +432,10 @@ class Sequence:
         def batched():
             fast = self.wrapper(step, fn, value)
             if step.under:
-                y = lambda x: fast(dataclasses.replace(value, x=x), **flags)["y"]
+
+                def y(x):
+                    return fast(dataclasses.replace(value, x=x), **flags)["y"]
+
                 return described(UNDER[step.under](y, x))
             return described(fast(value, **flags))
 
@@ -443,7 +454,10 @@ class Sequence:
         def looped():
             if step.under:
                 axis = 0 if self.out_axis is sa.AUTO else self.out_axis
-                y = lambda x: stack([output["y"] for output in outputs(x)], axis)
+
+                def y(x):
+                    return stack([output["y"] for output in outputs(x)], axis)
+
                 return described(LOOP_UNDER[step.under](y, x))
             return stacked(outputs(x), out_axis)
 

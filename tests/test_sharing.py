@@ -27,7 +27,7 @@ ONES = np.ones(4, np.float32)
 
 
 def shared(fn, *statics, x=ONES, **options):
-    """A batched function that was called with these static data, and shared a program."""
+    """A batched function called with these static data, which shared a program."""
     fast = sa.batch(fn, **options)
     for s in statics:
         fast(Tagged(x, s))
@@ -65,7 +65,7 @@ LATER = {
 @pytest.mark.parametrize("which", LATER)
 @pytest.mark.parametrize("later_first", [0, 1])
 def test_static_that_matters_for_later_inputs(which, later_first):
-    """What was shared for some inputs is not shared for those where a static is read."""
+    """What was shared for some inputs is not where a static is read."""
     later, is_read = LATER[which]
 
     def fn(v):
@@ -206,7 +206,7 @@ def test_double_precision():
 
 
 def test_key_implementation():
-    """Keys of other random number generators, as leaves and as statics, are not mixed."""
+    """Keys of other random generators, as leaves and as statics, are not mixed."""
     fast = sa.batch(lambda v: (v.x, jax.random.bits(v.s)))
     for kind in ("threefry2x32", "rbg", "unsafe_rbg", "threefry2x32"):
         keys = jax.random.split(jax.random.key(7, impl=kind), 3)
@@ -407,7 +407,7 @@ def test_constant_that_is_changed_later(again):
 
 
 def test_changed_global():
-    """As for `jax.jit`: a known structure keeps what was traced, a new one sees it new."""
+    """As for `jax.jit`: a known structure keeps its trace, a new one sees it new."""
     scale = [2.0]
     fast = sa.batch(lambda v: v.x * scale[0])
     plain = jax.jit(jax.vmap(lambda v: v.x * scale[0]))
@@ -429,7 +429,7 @@ def test_functions_of_one_name():
 
 
 def test_inner_jit():
-    """Jitted functions inside, equal in name and shape, are told apart by what they do."""
+    """Jitted functions inside, equal in name and shape, are told apart."""
 
     def fn(v):
         return jax.jit(lambda x: x * v.s)(v.x)
@@ -508,7 +508,8 @@ def test_pure_callback(reads):
     fast = sa.batch(fn)
     for s in (1, 2, 1):
         assert listed(fast(Tagged(ONES, s))) == [[float(s if reads else 1)] * 4]
-        assert calls and set(calls) == {s}
+        assert calls
+        assert set(calls) == {s}
         calls.clear()
 
 
@@ -592,6 +593,8 @@ def own_jvp(v):
 
 
 def own_vjp(v):
+    """A function with a derivative of its own, which reads the static."""
+
     @jax.custom_vjp
     def same(x):
         return x * 1
@@ -646,7 +649,8 @@ TOTAL = {
 @pytest.mark.parametrize("fn", [own_jvp, own_vjp, deep_jvp, remembered_vjp])
 def test_rule_that_reads_a_static(fn, how):
     """A derivative is by the structure's own rule, though the programs are shared."""
-    fast = shared(lambda v: fn(v), 1.0, 2.0, 3.0)
+    # A function of its own: no other test finds its programs.
+    fast = shared(lambda v: fn(v), 1.0, 2.0, 3.0)  # noqa: PLW0108
     for s in (3.0, 1.0, 2.0, 4.0):
         assert listed(TOTAL[how](fast, jnp.asarray(ONES), s)) == [[s] * 4]
         assert listed(fast(Tagged(ONES, s))) == [[1.0] * 4]
@@ -664,7 +668,7 @@ def test_tangents():
 
 def test_grad_first():
     """A structure that is known from `grad` alone shares with no wrong rule later."""
-    fast = sa.batch(lambda v: own_jvp(v))
+    fast = sa.batch(lambda v: own_jvp(v))  # noqa: PLW0108
     for s in (1.0, 2.0):
         assert listed(TOTAL["grad"](fast, jnp.asarray(ONES), s)) == [[s] * 4]
     for s in (2.0, 1.0):
