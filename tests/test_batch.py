@@ -1,6 +1,8 @@
 """What `batch` takes, and the errors for what it does not take."""
 
 import functools
+import subprocess
+import sys
 import warnings
 
 import jax
@@ -400,12 +402,28 @@ def test_a_static_leaf_that_is_traced():
     jax.jit(outer)(1)
 
 
+ENDLESS = """
+import jax.numpy as jnp, staged_axes as sa
+x = [jnp.ones(3)]
+x.append(x)
+for run in (sa.vmap, sa.batch):
+    try:
+        run(lambda v: v)(x)
+    except sa.BindError as e:
+        print(e)
+try:
+    sa.AxesBuilder().bind(x)
+except sa.BindError as e:
+    print(e)
+"""
+
+
 def test_a_container_that_holds_itself():
     """JAX cannot flatten it; the error says so."""
-    x = [X]
-    x.append(x)
-    with pytest.raises(sa.BindError, match="contains itself"):
-        sa.batch(lambda v: v)(x)
+    # In a process of its own: JAX gives back no recursion depth after such a failure.
+    code = [sys.executable, "-c", ENDLESS]
+    done = subprocess.run(code, capture_output=True, text=True, check=True)
+    assert done.stdout.count("contains itself") == 3
 
 
 def test_a_field_that_makes_many_programs_is_warned_of():
