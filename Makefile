@@ -10,15 +10,22 @@ VENV := .venv/$(SET)-$(VERSION)
 BIN := $(VENV)/bin
 READY := $(if $(SET),$(VENV)/.ready,no-set)
 
-.PHONY: no-set help install demo test matrix lint types bench all clean
+.PHONY: no-set help install demo demo-mjx run-mjx test matrix lint types bench all clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-8s %s\n", $$1, $$2}' Makefile
 
 install: $(READY) ## Make the environment (the other targets do it by themselves)
 
 demo: $(READY) ## Run the example: identify a rex-lib pipeline, many parameter sets at once
 	$(BIN)/python examples/rex_pipeline/run.py
+
+demo-mjx: ## Run the other example: 2,048 different worlds in MuJoCo MJX, by Python 3.12 or 3.13
+	@python=$$($(PYTHON) tools/matrix.py --python newest) && \
+	$(MAKE) --silent PYTHON=$$python SET=newest run-mjx
+
+run-mjx: $(READY)
+	$(BIN)/python examples/mjx_randomisation/run.py
 
 test: $(READY) ## Run all tests, the README and the docstrings
 	$(BIN)/pytest

@@ -11,7 +11,8 @@ staged   `Pipeline`         all of it in named stages, with hooks around them
 from importlib.metadata import version
 
 from staged_axes._axes import STATIC, from_node, optional, per_leaf
-from staged_axes._batch import BatchedFunction, batch
+from staged_axes._batch import batch
+from staged_axes._batched import BatchedFunction
 from staged_axes._bind import BoundAxes
 from staged_axes._builder import AxesBuilder
 from staged_axes._by_text import at, record, rule

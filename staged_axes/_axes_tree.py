@@ -45,7 +45,7 @@ def says(entry: Any, label: str, source: Source, *, name: str | None = None) -> 
         return entry
     if is_axis(entry):
         axis = AXES.check(entry, label)
-        return Record(AXES, axis, source, f"{label}={entry!r}", name)
+        return Record(AXES, axis, source, f"{label}={axis!r}", name)
     if callable(entry) and not _tree.is_node(entry):
         return Record(AXES, PerLeaf(entry), source, label, name)
     return record_of_tree(entry, label, source, name)

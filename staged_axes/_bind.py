@@ -12,7 +12,8 @@ from attrs import evolve, field, frozen
 from staged_axes import _tree, _values
 from staged_axes import _vmap as mapping
 from staged_axes._axes import STATIC
-from staged_axes._batch import BatchedFunction, batch
+from staged_axes._batch import batch
+from staged_axes._batched import BatchedFunction
 from staged_axes._collapse import Row, collapse
 from staged_axes._decisions import Entries, Says
 from staged_axes._display import Table
@@ -24,7 +25,7 @@ from staged_axes._resolve import Resolution
 from staged_axes.errors import BindError, Problem, count, error
 
 REMEMBERED = 4  # values of one record, by how they look
-DEEPEST = 64  # steps that a table tells apart
+SHOWN = 64  # steps of a path in a table
 
 
 @frozen(kw_only=True, repr=False)
@@ -296,8 +297,8 @@ class BoundAxes(Says):
         ):
             how = "static" if payload is STATIC else "-" if axis is None else str(axis)
             size = "" if axis is None else str(self.batch_size)
-            steps = [str(_tree.step_of(key)) for key in keys[:DEEPEST]]
-            deeper = [f"... {len(keys) - DEEPEST} deeper"] if keys[DEEPEST:] else []
+            steps = [str(_tree.step_of(key)) for key in keys[:SHOWN]]
+            deeper = [f"... {len(keys) - SHOWN} deeper"] if keys[SHOWN:] else []
             path = ("value", *steps, *deeper)
             cells = (self._kinds.text(i), how, size, str(decider))
             rows.append(Row(path, cells))

@@ -9,21 +9,17 @@ from typing import Any
 from staged_axes import _bind, _json_dump, _json_load, _provenance
 from staged_axes._axes import AXES
 from staged_axes._axes_tree import record_of_tree
-from staged_axes._batch import BatchedFunction, batch
+from staged_axes._batch import batch
+from staged_axes._batched import BatchedFunction
 from staged_axes._bind import BoundAxes
 from staged_axes._decisions import UNDECIDED, Decision, Rule, Stage
-from staged_axes._display import Table
+from staged_axes._display import Table, short
 from staged_axes._news import Bound, Guarded
 from staged_axes._placeholders import Places
 from staged_axes._record import Record
 from staged_axes._staging import StageBlock
 from staged_axes._vary import vary
-from staged_axes.errors import (
-    Problem,
-    RecordError,
-    count,
-    error,
-)
+from staged_axes.errors import Problem, RecordError, count, error, with_article
 
 
 class AxesBuilder(Places):
@@ -57,18 +53,17 @@ class AxesBuilder(Places):
     __slots__ = ()
 
     def __init__(self, cls: Any = None, *, default: Any = 0) -> None:
-        if (
-            cls is not None
-            and not isinstance(cls, type)
-            and not hasattr(cls, "__origin__")
-        ):
+        if not (cls is None or isinstance(cls, type) or hasattr(cls, "__origin__")):
             raise error(
                 RecordError,
-                f"AxesBuilder takes the class of the value, not {cls!r:.40}.",
-                Problem(
-                    kind="class", path="sa.AxesBuilder(...)", there=type(cls).__name__
-                ),
-                fixes=[f"sa.AxesBuilder(default={cls!r:.40})"],
+                "AxesBuilder takes the class of the value, not "
+                f"{with_article(short(cls))}.",
+                Problem(kind="class", path="sa.AxesBuilder(...)", there=short(cls)),
+                fixes=[
+                    f"sa.AxesBuilder(default={cls})"
+                    if isinstance(cls, int)
+                    else f"sa.AxesBuilder({type(cls).__name__})"
+                ],
             )
         if default is not UNDECIDED:
             default = AXES.check(default, "default")

@@ -17,18 +17,17 @@ function holds the function weakly.
 
 from __future__ import annotations
 
+import operator
 import threading
 import types
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.api_util
 import jax.tree_util as jtu
 from attrs import define, field, frozen
 
-from staged_axes._compat import trace_settings
+from staged_axes._compat import aval_of, trace_settings
 from staged_axes._content import Key, Uncomparable, content
 from staged_axes._news import Compiled
 from staged_axes._programs import Entry, Program, Refused
@@ -69,6 +68,8 @@ class Known:
       key: By which it is found.
       use: Marks an entry as used.
       structure: What its treedef is compared with.
+      writes: The `Record.writes` up to which it is known to hold: where calls led says
+        nothing any more once a record has changed.
       only: The one entry, where there is one and no look at the leaves is needed.
       run: Serves a call of this structure, or raises `Refused`.
       fixed: The numbers of the leaves that are kept as they are.
@@ -76,9 +77,10 @@ class Known:
       by_signature: The entry for what those leaves hold and the others' signature.
     """
 
-    key: Key
+    key: Any
     use: Callable[[Entry], None]
     structure: Any = _NO_CALL
+    writes: int = -1
     only: Entry | None = None
     run: Callable[..., Any] = field(init=False)
     fixed: tuple[int, ...] = ()
@@ -90,20 +92,18 @@ class Known:
 
     def _run(self, *leaves: Any) -> Any:
         """Serves a call where it takes a look at the leaves to tell which entry."""
-        entry = self.among(leaves)
+        by_leaves, fixed = self.by_leaves, self.fixed
+        found = by_leaves.get((fixed, *[id(leaves[i]) for i in fixed]))
+        entry = self.entry(leaves) if found is None or found[0] is None else found[0]
         if entry is None:
             raise Refused
         self.use(entry)
         return entry.run(*leaves)
 
-    def among(self, leaves: Sequence[Any]) -> Entry | None:
-        """The entry for these leaves."""
-        by_leaves, fixed = self.by_leaves, self.fixed
-        found = by_leaves.get((fixed, *[id(leaves[i]) for i in fixed]))
-        if found is not None and found[0] is not None:
-            return found[0]
+    def entry(self, leaves: Sequence[Any]) -> Entry | None:
+        """The entry for the signature of these leaves."""
         try:
-            return self.by_signature.get(signature(leaves, fixed))
+            return self.by_signature.get(signature(leaves, self.fixed))
         except (TypeError, Uncomparable):  # other leaves are fixed in this call
             return None
 
@@ -141,7 +141,8 @@ class Known:
 
     def empty(self) -> None:
         """Forgets everything: whoever still holds this finds nothing in it."""
-        self.structure, self.by_leaves, self.by_signature = _NO_CALL, {}, {}
+        self.key, self.structure = None, _NO_CALL
+        self.by_leaves, self.by_signature = {}, {}
         self.settle()
 
 
@@ -149,15 +150,11 @@ NOTHING = Known(None, lambda _: None)
 
 
 def signature(leaves: Sequence[Any], fixed: Sequence[int]) -> Key:
-    """What the fixed leaves hold, the types of the others as JAX sees them, settings."""
+    """What the fixed leaves hold, the others' types as JAX sees them, settings."""
     kept = set(fixed)
     return (
         tuple(content(leaves[i])[0] for i in fixed),
-        tuple(
-            x.aval if isinstance(x, jax.Array) else jax.api_util.shaped_abstractify(x)
-            for i, x in enumerate(leaves)
-            if i not in kept
-        ),
+        tuple(aval_of(x) for i, x in enumerate(leaves) if i not in kept),
         trace_settings(),
     )
 
@@ -333,7 +330,9 @@ def programs_of(fn: Callable[..., Any], options: Any, max_programs: int) -> Prog
     ids = tuple(map(id, parts))
     with lock:
         found = _registry.get(ids)
-        if found is None or any(r() is not x for r, x in zip(found[0], parts)):
+        if found is None or not all(
+            map(operator.is_, (ref() for ref in found[0]), parts)
+        ):
             try:
                 refs = tuple(
                     weakref.ref(x, lambda _: _registry.pop(ids, None)) for x in parts

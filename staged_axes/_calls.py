@@ -166,7 +166,8 @@ def no_key(given: Sequence[Argument], cause: Exception) -> BatchError:
             kind=fault.kind,
             path=path,
             there=f"{type(x).__name__} {fault.why}",
-            fix=f"make it a leaf, give its class __hash__ and __eq__, or leave {path} out",
+            fix="make it a leaf, give its class __hash__ and __eq__, or leave "
+            f"{path} out",
         )
         for path, x in _static_places(given)
         if (fault := _fault(x, cause)) is not None
@@ -196,14 +197,15 @@ def _static_places(given: Sequence[Argument]) -> list[tuple[str, Any]]:
 
 def _fault(x: Any, cause: Exception) -> Uncomparable | None:
     """Why this object gives no key, or is the one that could not be compared."""
+    if isinstance(cause, Uncomparable) and x is cause.x:
+        return cause
     if isinstance(x, jax.core.Tracer):
-        return None  # a traced leaf
+        return None  # a leaf that is traced
     try:
         content(x)
     except Uncomparable as fault:
         return fault
-    is_it = isinstance(cause, Uncomparable) and x is cause.x
-    return cause if is_it else None  # type: ignore[return-value]
+    return None
 
 
 def explain_numbers(fault: Exception, plan: Plan, given: Sequence[Argument]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 import jax
+import jax.api_util
 import numpy as np
 from jax._src.config import trace_context as _trace_context
 
@@ -13,6 +14,7 @@ from jax._src.config import trace_context as _trace_context
 # alias is deprecated since JAX 0.4.36, and 0.12.0 has no successor; registration,
 # `jax.interpreters.batching.register_vmappable`, is public in all of them.
 from jax._src.interpreters.batching import vmappables as _vmappables
+from jax.tree_util import PyTreeDef
 
 
 def vmappable_types() -> Collection[type]:
@@ -56,8 +58,24 @@ def node_class(row: tuple[Any, ...]) -> Any:
 # matrix products, a mesh, the axes of a `vmap` around... To delete once it has one.
 def trace_settings() -> Hashable:
     """All settings by which JAX tells one trace of a function from another."""
-    settings: Hashable = _trace_context()
+    settings: Hashable = _trace_context()  # type: ignore[no-untyped-call]
     return settings
+
+
+def is_jit_disabled() -> bool:
+    """Are we inside of `jax.disable_jit`? Types do not know the name in any version."""
+    return bool(jax.config.jax_disable_jit)  # type: ignore[attr-defined]
+
+
+def aval_of(x: Any) -> Any:
+    """Shape, dtype and weak type of an array or number, as JAX sees them.
+
+    `jax.typeof` would do, but came with 0.6.
+    """
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval
+    return jax.api_util.shaped_abstractify(x)  # type: ignore[no-untyped-call]
 
 
 def equation_settings(equation: Any) -> dict[str, Any]:
@@ -75,9 +93,9 @@ def equation_settings(equation: Any) -> dict[str, Any]:
 
 
 def treedef_with(treedef: Any, data_of: Callable[[tuple[Any, ...], Any], Any]) -> Any:
-    """The treedef with other static data; only for comparing it with `==`."""
+    """The treedef with other static data in each node."""
     registry, rows = treedef.__getstate__()
     changed = [(*row[:2], data_of(row, row[2]), *row[3:]) for row in rows]
-    other = type(treedef).__new__(type(treedef))
+    other = PyTreeDef.__new__(PyTreeDef)
     other.__setstate__((registry, changed))
     return other

@@ -6,9 +6,9 @@ names of variables give the same program on every platform and every device. Wha
 be told to be equal is different: objects are compared by identity, except those of JAX
 and NumPy, whose `__eq__` JAX itself relies on for its caches.
 
-Left out on purpose: the rules for derivatives of `custom_jvp` and `custom_vjp`. They are
-new objects in each trace, so nothing could ever be shared; whoever shares by this key
-must not differentiate what is shared.
+Left out on purpose: the rules for derivatives of `custom_jvp` and `custom_vjp`. They
+are new objects in each trace, so nothing could ever be shared; whoever shares by this
+key must not differentiate what is shared.
 """
 
 from __future__ import annotations
@@ -35,11 +35,18 @@ class _Unlike(Exception):  # noqa: N818 (a signal that never leaves this file)
     """The computation is like no other: it has effects, or calls back to Python."""
 
 
-def computation_key(jaxpr: Any) -> Key | None:
+def computation_key(jaxpr: Any, inputs: int) -> Key | None:
     """The key of a traced computation; None for one that is like no other.
 
     It holds identities, and is good for as long as the jaxpr is kept.
+
+    Args:
+      jaxpr: What was traced.
+      inputs: How many inputs were given. A function that closes over a tracer has one
+        more than that, which JAX supplies, and nothing tells which tracer it was.
     """
+    if len(jaxpr.in_avals) != inputs:
+        return None
     try:
         return _Walk().jaxpr(jaxpr)
     except (_Unlike, Uncomparable, RecursionError):
@@ -114,6 +121,11 @@ class _Walk:
 
     def read(self, x: Any) -> Key:
         """The key of a parameter or constant."""
+        # JAX has numbers with a dtype, which compare as plain ones: 0.0 as -0.0.
+        if isinstance(x, float) and type(x) is not float:
+            return (type(x), str(getattr(x, "dtype", "")), float.hex(x))
+        if isinstance(x, complex) and type(x) is not complex:
+            return (type(x), str(getattr(x, "dtype", "")), x.real.hex(), x.imag.hex())
         if isinstance(x, np.ndarray | jax.Array) and not isinstance(x, jax.core.Tracer):
             kind, *rest = self.reader.read_array(x)
             # A digest: constants may be large, and JAX keeps them already.

@@ -1,11 +1,11 @@
-"""Static data as a key: what it holds, with its types, so that equal keys mean equal data.
+"""Static data as a key: what it holds, with its types; equal keys mean equal data.
 
 `1`, `1.0`, `True` and `0.0`, `-0.0` are equal for Python and different here, at any
 depth. Arrays, lists, dicts, sets and objects that cannot be hashed are read by content,
 so one that was changed in place has another key. Any other object is asked by its own
-`__hash__` and `__eq__`; where a class wrote its own `__eq__`, the plain attributes of the
-object count too, since an `__eq__` that forgets a field would give wrong numbers, and an
-attribute too many costs no more than a trace.
+`__hash__` and `__eq__`; where a class wrote its own `__eq__`, the plain attributes of
+the object count too, since an `__eq__` that forgets a field would give wrong numbers,
+and an attribute too many costs no more than a trace.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import collections
 import enum
 import types
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 from attrs import define
@@ -26,7 +27,7 @@ from staged_axes._compat import node_class, node_data, treedef_nodes
 from staged_axes._display import short
 from staged_axes.errors import clip
 
-Key = Hashable
+Key: TypeAlias = Hashable
 
 _EXACT = frozenset(
     {type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented), range}
@@ -66,13 +67,13 @@ class Reader:
     other: Callable[[Any], Key]
     is_stable: bool = True
 
-    def read(self, x: Any) -> Key:
+    def read(self, x: Any) -> Key:  # noqa: PLR0911 (one return for each kind)
         """The key of `x`: equal for equal content of equal types.
 
         Raises:
           Uncomparable: `x` holds a tracer, or something that cannot be compared.
         """
-        kind = type(x)
+        kind: Any = type(x)
         if kind in _EXACT:
             return (kind, x)
         if kind is float:
@@ -115,11 +116,9 @@ class Reader:
         held = getattr(x, "__dict__", None)
         return (self.read(held),) if held else ()
 
-    def read_array(self, x: Any) -> tuple[Key, ...]:
+    def read_array(self, x: Any) -> tuple[Any, ...]:
         """The key of an array: dtype, shape, contents."""
-        if isinstance(x, jax.Array) and jax.dtypes.issubdtype(
-            x.dtype, jax.dtypes.prng_key
-        ):
+        if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
             data = jax.random.key_data(x)
             return (type(x), str(x.dtype), *self._bytes(data))
         return (type(x), getattr(x, "weak_type", None), *self._bytes(x))
@@ -213,7 +212,7 @@ def reader_of_statics() -> Reader:
     """A reader for static data: other objects by their own `__eq__`."""
 
     def other(x: Any) -> Key:
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jtu.tree_leaves(x)):
+        if _tree.holds_tracer(x):
             raise Uncomparable(x, "tracer", "holds a tracer")
         try:
             return Held(x)

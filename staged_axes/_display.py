@@ -33,17 +33,17 @@ def short(value: object) -> str:
       >>> short(np.zeros((32, 4), np.float32)), short(3), short(len), short([1, 2])
       ('f32[32,4]', 'int', 'function len', 'list')
     """
-    name = _cut(type(value).__name__, _LONGEST_NAME)
+    name = cut(type(value).__name__, _LONGEST_NAME)
     if value is None:
         return "None"
     try:
         if form := _array_form(value):
             return form if _is_plain_array(value) else f"{name} {form}"
         if isinstance(value, type):
-            return f"class {_cut(value.__name__, _LONGEST_NAME)}"
+            return f"class {cut(value.__name__, _LONGEST_NAME)}"
         called = getattr(value, "__name__", None) if callable(value) else None
         if isinstance(called, str):
-            return f"function {_cut(called, _LONGEST_NAME)}"
+            return f"function {cut(called, _LONGEST_NAME)}"
     except Exception:  # an attribute of a user's object may raise anything
         return name
     return name
@@ -87,7 +87,7 @@ class Table:
             widths[widths.index(max(widths))] -= 1
         body = [
             "  ".join(
-                _cut(cell, room).ljust(room)
+                cut(cell, room).ljust(room)
                 for cell, room in zip(line, widths, strict=True)
             ).rstrip()
             for line in lines
@@ -179,7 +179,7 @@ def _html_row(tag: str, cells: Iterable[str]) -> str:
     return f"<tr>{inner}</tr>"
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
     """Text of at most this width, as both ends of it tell more than the middle."""
     if len(text) <= width:
         return text

@@ -1,4 +1,4 @@
-"""Programs ahead of time: lowered and compiled, called with the user's own arguments."""
+"""Programs ahead of time: lowered and compiled, called with the user's arguments."""
 
 from __future__ import annotations
 

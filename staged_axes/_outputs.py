@@ -8,7 +8,7 @@ the function, and reads the list that was filled on the way.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -51,20 +51,24 @@ class Output:
       fixed: The leaves that are no arrays, by number: strings, functions, objects.
       arrays: The numbers of the other leaves.
       axes: The output axis of each of those.
+      fresh: Gives the treedef with static data of its own, where that can be changed
+        in place.
     """
 
     treedef: Any
     fixed: dict[int, Any]
     arrays: tuple[int, ...]
     axes: tuple[int | None, ...]
+    fresh: Callable[[], Any] | None = None
 
     def rebuild(self, arrays: Sequence[Any]) -> Any:
         """The output, from the arrays that came back."""
+        treedef = self.fresh() if self.fresh else self.treedef
         if not self.fixed:
-            return self.treedef.unflatten(arrays)
+            return treedef.unflatten(arrays)
         leaves = dict(self.fixed)
         leaves.update(zip(self.arrays, arrays, strict=True))
-        return self.treedef.unflatten([leaves[i] for i in range(len(leaves))])
+        return treedef.unflatten([leaves[i] for i in range(len(leaves))])
 
 
 @define

@@ -76,7 +76,10 @@ class Key:
     key: Hashable
 
     def __str__(self) -> str:
-        return f"[{self.key!r}]"
+        try:
+            return f"[{self.key!r}]"
+        except Exception:  # a key of the user's may raise anything
+            return f"[<{type(self.key).__name__}>]"
 
 
 _FLAT_INDEX = re.compile(r"\[<flat index (\d+)>\]")
@@ -196,7 +199,7 @@ def _no_text(text: Any) -> RecordError:
     return error(
         RecordError,
         f"a path is a text, not {with_article(type(text).__name__)}.",
-        Problem(kind="path", path=f"{text!r:.40}", there=type(text).__name__),
+        Problem(kind="path", path="path", there=type(text).__name__),
         fixes=['"layers[2].w", "params[\'world\'].mass" or "[0].x"'],
     )
 

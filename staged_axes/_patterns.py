@@ -11,18 +11,28 @@ from types import FunctionType
 from typing import Any
 
 from staged_axes import _tree
-from staged_axes._paths import Path, words
+from staged_axes._paths import words
 
 
-def matching(pattern: Any, node: Any) -> list[int]:
-    """The leaves of the node, by number, that the pattern means."""
-    if isinstance(pattern, str | re.Pattern):
-        finds = _glob(pattern) if isinstance(pattern, str) else pattern.search
-        return [
-            i
-            for i, path in enumerate(_tree.paths(node))
-            if _text_matches(finds, path, isinstance(pattern, str))
-        ]
+def texts_of(node: Any) -> list[str]:
+    """The leaves as globs and regular expressions see them: `layers/2/w`."""
+    return ["/".join(map(str, words(path))) for path in _tree.paths(node)]
+
+
+def matching(
+    pattern: Any, node: Any, texts: Callable[[], list[str]] | None = None
+) -> list[int]:
+    """The leaves of the node, by number, that the pattern means.
+
+    Args:
+      pattern: That of a rule.
+      node: The value, or a node of it.
+      texts: Gives what `texts_of` gives for the node, where somebody remembers it.
+    """
+    if is_by_path(pattern):
+        finds = pattern.search if isinstance(pattern, re.Pattern) else _glob(pattern)
+        known = texts() if texts else texts_of(node)
+        return [i for i, text in enumerate(known) if finds(text)]
     if is_nnx_filter(pattern):
         return _by_filter(pattern, node)
     return [
@@ -37,23 +47,12 @@ def is_by_path(pattern: Any) -> bool:
     return isinstance(pattern, str | re.Pattern)
 
 
-def slashed(path: Path) -> str:
-    """The path as globs and regular expressions see it: `layers/2/w`."""
-    return "/".join(map(str, words(path)))
-
-
-def _text_matches(finds: Callable[[str], Any], path: Path, above: bool) -> bool:
-    """Does the pattern match the leaf, or, for a glob, a node above it?"""
-    if not above:
-        return finds(slashed(path)) is not None
-    return any(
-        finds(slashed(path[:depth])) is not None for depth in range(len(path), -1, -1)
-    )
-
-
 @functools.lru_cache(maxsize=256)
 def _glob(pattern: str) -> Callable[[str], Any]:
-    """A glob as a matcher of whole texts: `**` takes any steps, `*` none of the `/`."""
+    """A glob as a matcher of the text of a leaf, or of the beginning that is a node's.
+
+    `**` takes any steps, `*` none of the `/`.
+    """
     parts = []
     pattern = re.sub(r"\*\*(/\*\*)+", "**", pattern)
     for part in re.split(r"(\*\*/|/\*\*$|\*\*|\*|\?|\[!?[^\]]+\])", pattern):
@@ -72,7 +71,8 @@ def _glob(pattern: str) -> Callable[[str], Any]:
                 parts.append(_one_of(part[1:-1]))
             case _:
                 parts.append(re.escape(part))
-    return re.compile("".join(parts), re.DOTALL).fullmatch
+    below = "(?:/.*)?" if pattern else ".*"
+    return re.compile("".join([*parts, below]), re.DOTALL).fullmatch
 
 
 def _one_of(chars: str) -> str:

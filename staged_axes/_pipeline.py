@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
 from staged_axes import _record
-from staged_axes._batch import BatchedFunction
+from staged_axes._batched import BatchedFunction
 from staged_axes._builder import AxesBuilder
 from staged_axes._events import StageHook, event_of
 from staged_axes._news import Guarded, Listeners

@@ -168,6 +168,8 @@ def walk(parent: Places, path: Path) -> Placeholder:
 
 def _child_type(parent: Places, step: Step) -> Any:
     """The declared type of a child, None where nothing is declared."""
+    if parent.__type__ is None:
+        return None
     cls = _schema.class_of(parent.__type__)
     fields = _schema.fields_of(parent.__type__)
     match step:

@@ -31,12 +31,13 @@ fresh wrapper find them holds functions weakly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import jax
 import jax.tree_util as jtu
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from staged_axes import _tree
 from staged_axes._computation import computation_key
@@ -44,6 +45,7 @@ from staged_axes._content import Key, Uncomparable
 from staged_axes._likeness import likeness
 from staged_axes._outputs import Output
 from staged_axes._recompiles import Fields
+from staged_axes._snapshot import can_change, copied, snapshot
 from staged_axes._vmap import Mapped, Plan
 
 # Flattens as `jax.tree_util.tree_flatten` does, one Python frame sooner.
@@ -61,7 +63,8 @@ class Parts:
     Attributes:
       fixed: The numbers of those that stay the Python objects they are.
       inputs: The numbers of the others, which the program takes one by one.
-      donated: Which of its inputs the program may overwrite, by their places in `inputs`.
+      donated: Which of its inputs the program may overwrite, by their places in
+        `inputs`.
     """
 
     fixed: tuple[int, ...]
@@ -93,7 +96,8 @@ class Program:
     Attributes:
       jitted: The function.
       computation: Its jaxpr.
-      donated: The inputs that it may overwrite.
+      inputs: How many inputs it takes.
+      donated: Those that it may overwrite, by number.
       output: How to put an output together.
       gives_tree: Does the function do so itself? Else it gives a list of arrays.
       is_told: Have listeners been told of it?
@@ -101,6 +105,7 @@ class Program:
 
     jitted: Any
     computation: Any
+    inputs: int
     donated: tuple[int, ...]
     output: Output
     gives_tree: bool
@@ -110,7 +115,7 @@ class Program:
     def key(self) -> Key | None:
         """The key of the computation, worked out when first asked for."""
         if self._key == ():
-            key = computation_key(self.computation)
+            key = computation_key(self.computation, self.inputs)
             self._key = None if key is None else (key, self.donated)
         return self._key  # type: ignore[no-any-return]
 
@@ -120,7 +125,8 @@ class Program:
 
     def arrays(self, out: Any) -> Sequence[Any]:
         """The arrays in what the function gave."""
-        return flatten(out)[0] if self.gives_tree else out
+        arrays: Sequence[Any] = flatten(out)[0] if self.gives_tree else out
+        return arrays
 
     def finish(self, out: Any) -> Any:
         """The output, from what the function gave."""
@@ -202,7 +208,7 @@ _untraced: set[type] = set()
 
 
 def _any_traced(inputs: Sequence[Any]) -> bool:
-    """Is one of them a tracer? Types are remembered, since this is asked at each call."""
+    """Is one of them a tracer? Asked at each call, so types are remembered."""
     if _untraced.issuperset(map(type, inputs)):
         return False
     if any(isinstance(x, jax.core.Tracer) for x in inputs):
@@ -231,15 +237,23 @@ def trace(
     """
     outputs: list[tuple[Output, bool]] = []
     job: list[Callable[..., Any]] = []
+    # What the function sees must not change once it is a part of the program.
+    still = snapshot(treedef)
+    plan = evolve(plan, treedef=snapshot(plan.treedef))
+    seen = [copied(x) if i in parts.fixed else x for i, x in enumerate(leaves)]
 
     def run(inputs: Sequence[Any]) -> Any:
-        whole = list(leaves)
+        whole = list(seen)
         for i, x in zip(parts.inputs, inputs, strict=True):
             whole[i] = x
         if len(plan.axes) != len(leaves):
-            whole, _ = _tree.flatten(treedef.unflatten(whole))
+            whole, _ = _tree.flatten(still.unflatten(whole))
         arrays, output = mapped.run(plan, whole)
-        is_tree = not output.fixed and not any(map(_tree.is_vmappable, arrays))
+        if can_change(output.treedef):
+            own = snapshot(output.treedef)
+            output = evolve(output, treedef=own, fresh=partial(snapshot, own))
+        is_plain = not output.fixed and output.fresh is None
+        is_tree = is_plain and not any(map(_tree.is_vmappable, arrays))
         outputs.append((output, is_tree))
         return output.rebuild(arrays) if is_tree else arrays
 
@@ -255,4 +269,5 @@ def trace(
         traced = jitted.trace(*taker(parts.inputs)(leaves))
     finally:
         job.clear()
-    return Program(jitted, traced.jaxpr, parts.donated, *outputs[0])
+    inputs = len(parts.inputs)
+    return Program(jitted, traced.jaxpr, inputs, parts.donated, *outputs[0])

@@ -12,6 +12,7 @@ from staged_axes._arguments import Argument
 from staged_axes._content import Uncomparable, content, value_text
 from staged_axes._display import short
 from staged_axes._paths import code
+from staged_axes._vmap import Plan
 from staged_axes.errors import BatchError, Problem, error
 
 _SHOWN = 6
@@ -35,7 +36,8 @@ class Field:
     Attributes:
       path: The field, as code: `.params['world'].dt`.
       values: What it was, in short, in the order of first sight.
-      programs: How many programs were compiled among the structures in which it differed.
+      programs: How many programs were compiled among the structures in which it
+        differed.
     """
 
     path: str
@@ -79,25 +81,21 @@ class Recompiles:
         return "\n".join([title, *rows])
 
 
-def fields_of(
-    arguments: Sequence[Argument], axes: Sequence[int | None], settings: Any
-) -> Fields:
+def fields_of(arguments: Sequence[Argument], plan: Plan, settings: Any) -> Fields:
     """Everything in a call that a program can depend on, by name.
 
     Args:
       arguments: Those of the call, in flatten order.
-      axes: One for each leaf.
+      plan: What is done with each leaf.
       settings: The configuration of JAX.
     """
     found = {"jax.config": _seen(settings, "as it was in one call")}
-    numbered = iter(axes)
+    treated = iter(zip(plan.axes, plan.is_fixed, strict=True))
     for argument in arguments:
         root = "" if len(arguments) == 1 else argument.name
         leaves, _ = _tree.flatten(argument.value)
         for path, leaf in zip(_tree.paths(argument.value), leaves, strict=True):
-            axis = next(numbered)
-            place = code(path, root) or argument.name
-            found[place] = _leaf(leaf, axis)
+            found[code(path, root) or argument.name] = _leaf(leaf, *next(treated))
         for path, node, below in _tree.nodes(argument.value):
             for name, x in _tree.statics(node, below).items():
                 dot = "" if name.startswith("(") else "."
@@ -105,12 +103,12 @@ def fields_of(
     return found
 
 
-def _leaf(leaf: Any, axis: int | None) -> Seen:
-    """Shape, type and axis of an array; the value of anything else."""
-    how = "shared" if axis is None else f"axis {axis}"
-    if "[" not in (text := short(leaf)) and not isinstance(leaf, int | float | complex):
+def _leaf(leaf: Any, axis: int | None, is_fixed: bool) -> Seen:
+    """Shape, type and axis of what is traced; the value of what is kept."""
+    if is_fixed:
         return _seen(leaf, value_text(leaf))
-    return Seen(hash((text, how)), f"{text} {how}")
+    text = f"{short(leaf)} {'shared' if axis is None else f'axis {axis}'}"
+    return Seen(hash(text), text)
 
 
 def _seen(x: Any, text: str) -> Seen:

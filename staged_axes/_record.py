@@ -89,7 +89,6 @@ class Record(Says):
     def _begin(self, standing: Standing) -> None:
         """Starts with what stands, and no stage open."""
         self._standing = standing
-        self._before = standing
         self._writes: list[_Write] = []
         self._open = 0
         self._version = 0
@@ -132,8 +131,6 @@ class Record(Says):
     def open(self, stage: Stage) -> Run:
         """Opens a stage for the thread or task that asks."""
         with self._lock:
-            if not self._open:
-                self._before = self._standing.copy()
             self._open += 1
         return _staging.enter(self.owner, stage)
 
@@ -142,8 +139,9 @@ class Record(Says):
         run = _staging.leave(self.owner, stage)
         with self._lock:
             if failed:
+                for write in reversed(self._writes):
+                    self._standing.revert(write.change)
                 rest = [w for w in self._writes if run not in w.runs]
-                self._standing = self._before.copy()
                 self._writes = [evolve(w, change=w.apply(self._standing)) for w in rest]
                 self._has_changed()
             else:

@@ -10,8 +10,10 @@ plus the decisions, however large the value.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -62,7 +64,7 @@ class _Place:
     scopes: set[Path] = Factory(set)
 
 
-@frozen
+@frozen(eq=False)
 class _Range:
     """The leaves `start:stop` below one node of the value."""
 
@@ -250,12 +252,8 @@ def _ask(
 ) -> Any:
     """The axis that a user's function gives, checked."""
     place = code(path, work.root)
-    try:
+    with _noted(f"in the function that decides {place}, recorded at {decider}"):
         answer = fn(x)
-    except Exception as e:
-        note = f"in the function that decides {place}, recorded at {decider}"
-        e.__notes__ = [*getattr(e, "__notes__", ()), note]
-        raise
     if answer is None:
         return None
     if isinstance(answer, int | np.integer) and not isinstance(answer, bool):
@@ -273,24 +271,35 @@ def _ask(
     return None
 
 
+@contextmanager
+def _noted(note: str) -> Iterator[None]:
+    """Lets what the user's function raises pass, with a note."""
+    try:
+        yield
+    except Exception as e:
+        e.__notes__ = [*getattr(e, "__notes__", ()), note]
+        raise
+
+
 # Rules, defaults ----------------------------------------------------------------
 
 
 def _apply_rules(work: _Work, rules: Iterable[Rule], value: Any) -> None:
     """Decides the leaves that no path decided; names the rules that match nothing."""
-    is_open = [decider is None for decider in work.deciders]
+    texts = functools.cache(lambda at: _patterns.texts_of(at.node))
     chosen: dict[int, Rule] = {}
     disagree: dict[Problem, None] = {}
     for rule in rules:
         work.is_general &= _patterns.is_by_path(rule.pattern)
-        found = {
-            at.start + i
-            for at in work.scopes.get(rule.under, ())
-            for i in _patterns.matching(rule.pattern, at.node)
-        }
+        found: set[int] = set()
+        with _noted(f"in the pattern of {rule.place}, recorded at {rule}"):
+            for at in work.scopes.get(rule.under, ()):
+                known = functools.partial(texts, at)
+                hits = _patterns.matching(rule.pattern, at.node, known)
+                found.update(at.start + i for i in hits)
         if not found and not rule.optional:
             work.problems.append(_misses.idle(rule, work.form, value))
-        for i in (i for i in sorted(found) if is_open[i]):
+        for i in (i for i in sorted(found) if work.deciders[i] is None):
             old = chosen.get(i)
             if old is not None and _clash(old, rule):
                 disagree |= dict.fromkeys(_misses.disagreeing(old, rule, work.form))

@@ -36,10 +36,6 @@ class Standing:
         """All rules, in the order of writing."""
         return tuple(sorted(self._rules, key=lambda r: r.order))
 
-    def copy(self) -> Standing:
-        """The same, to go on from separately."""
-        return Standing(self.decisions(), self.rules())
-
     def rival(self, new: Decision) -> Decision | None:
         """Another stage's decision with which a new one is in conflict."""
         rivals = (

@@ -254,8 +254,12 @@ def mapped_of(
     ):
         raise error(
             BatchError,
-            f"axis_size is the number of examples, not {axis_size!r:.40}.",
-            Problem(kind="argument", path="axis_size", there=short(axis_size)),
+            "axis_size is the number of examples: an int, 0 or more.",
+            Problem(
+                kind="argument",
+                path="axis_size",
+                there=f"{axis_size}" if type(axis_size) is int else short(axis_size),
+            ),
             fixes=["axis_size=32, or leave it out where a leaf is mapped"],
         )
     unknown = [name for name in options if name not in _OPTIONS]

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from staged_axes._display import Table
+from staged_axes._display import Table, cut
 
 TEXT = 2000
 HEADLINE = 320
@@ -194,7 +194,10 @@ def _lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """The rows as text, those one after another with the same cells in line."""
     lines = []
     for filled, group in itertools.groupby(rows, lambda row: [bool(x) for x in row]):
-        cells = tuple(tuple(itertools.compress(row, filled)) for row in group)
+        cells = tuple(
+            tuple(cut(cell, WIDTH) for cell in itertools.compress(row, filled))
+            for row in group
+        )
         table = Table("", ("",) * sum(filled), cells)
         lines += [f"  {line}" for line in table.plain(WIDTH).splitlines()]
     return lines
@@ -230,7 +233,10 @@ SENTENCES = {
         "1 leaf is mapped but is no array",
         "{n} leaves are mapped but are no arrays",
     ),
-    "size": ("the mapped leaves do not agree on the batch size",) * 2,
+    "size": (
+        "the mapped leaves do not agree on the batch size: 1 differs",
+        "the mapped leaves do not agree on the batch size: {n} differ",
+    ),
     "axis-size": (
         "1 mapped leaf does not have the size that axis_size gives",
         "{n} mapped leaves do not have the size that axis_size gives",
@@ -314,11 +320,15 @@ SENTENCES = {
 
 
 def headline(problems: Sequence[Problem]) -> str:
-    """One sentence over all problems: what is wrong, in how many places."""
+    """One sentence over all problems: what is wrong, in how many places.
+
+    A conflict has two rows; one row of a wrong size shows a leaf that has the right
+    one.
+    """
     parts = []
     for kind in dict.fromkeys(p.kind for p in problems):
         n = sum(p.kind == kind for p in problems)
-        n = n // 2 if kind == "conflict" else n
+        n = n // 2 if kind == "conflict" else n - 1 if kind == "size" else n
         parts.append(SENTENCES[kind][n != 1].format(n=n))
     return "; ".join(parts) + "."
 
@@ -333,7 +343,7 @@ def unfit(problems: Sequence[Problem]) -> BindError:
 def too_many_programs(name: str, path: str, count: int) -> RecompileWarning:
     """The warning for a static field that takes many values."""
     return RecompileWarning(
-        f"{name} was compiled {count} times because {path} alone was different. A value "
-        "that changes from call to call is better a leaf, which is traced; "
+        f"{name} was compiled {count} times because {path} alone was different. A "
+        "value that changes from call to call is better a leaf, which is traced; "
         f"{name}.explain_recompiles() lists the values; warn_after=None turns this off."
     )

@@ -1,6 +1,6 @@
 """How hard Hypothesis looks: `pytest --hypothesis-profile=long` for a long look."""
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # No deadline and no complaint about slow examples: JAX compiles in some of them.
 settings.register_profile(
@@ -8,6 +8,8 @@ settings.register_profile(
     max_examples=25,
     deadline=None,
     derandomize=True,
+    # No shrinking: it compiles for minutes. The long profile shrinks what it finds.
+    phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import staged_axes as sa
+from any_cases import cases
 from any_oracle import (
     assert_close,
     assert_same,
@@ -17,7 +18,6 @@ from any_oracle import (
     is_sparse,
     loop,
 )
-from any_cases import cases
 
 
 def digest(value):

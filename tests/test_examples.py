@@ -36,3 +36,28 @@ def test_rex_pipeline(tmp_path):
     assert "4 of 128 leaves mapped" in run.stdout
     assert "vmap in_axes" in run.stdout
     assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.skipif(find_spec("mujoco") is None, reason="mujoco-mjx is not installed")
+def test_mjx_randomisation(tmp_path):
+    """One record serves a model and its edit; each agrees with its one-by-one check."""
+    run = subprocess.run(
+        [
+            sys.executable,
+            "examples/mjx_randomisation/run.py",
+            "--worlds=4",
+            "--calls=1",
+            f"--output={tmp_path}",
+        ],
+        cwd=ROOT,
+        env={**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.count("20 steps of 4 worlds") == 2
+    assert "randomise  examples/mjx_randomisation/spec.py" in run.stdout
+    assert "3 of 124 leaves mapped" in run.stdout
+    assert "vmap in_axes" in run.stdout
+    assert (tmp_path / "worlds.png").read_bytes().startswith(b"\x89PNG")

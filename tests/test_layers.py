@@ -26,11 +26,13 @@ LAYERS = {
     ],
     "structure": [
         "_compat",
+        "_depth",
         "_schema",
         "_tree",
         "_leaves",
         "_match",
         "_patterns",
+        "_content",
     ],
     "record": [
         "_decisions",
@@ -52,27 +54,39 @@ LAYERS = {
         "_misses",
         "_resolve",
         "_validate",
+        "_fit",
+    ],
+    "values": [
+        "_members",
+        "_alike",
+        "_grow",
+        "_values",
+        "_vary",
     ],
     "run": [
         "_arguments",
+        "_like",
         "_outputs",
         "_vmap",
     ],
     "programs": [
-        "_content",
         "_computation",
         "_likeness",
         "_recompiles",
+        "_snapshot",
         "_programs",
         "_lowered",
         "_cache",
         "_calls",
+        "_batched",
         "_batch",
     ],
     "bind": [
         "_bind",
         "_builder",
         "_merge",
+        "_infer",
+        "_randomization",
     ],
     "pipeline": [
         "_events",
@@ -94,6 +108,7 @@ PUBLIC = [
     "BindError",
     "BoundAxes",
     "ConflictError",
+    "MemberError",
     "Pipeline",
     "PipelineError",
     "Problem",
@@ -106,20 +121,23 @@ PUBLIC = [
     "at",
     "batch",
     "from_node",
+    "infer",
     "log_events",
     "merge",
     "optional",
     "per_leaf",
     "progress",
+    "randomization_fn",
     "record",
     "rule",
+    "stack",
     "vmap",
 ]
 
 # Heavy, and needed by some alone: met where they are used.
 LATE = ("flax", "rich")
 LONGEST = 350
-TO_SPLIT = {"_batch", "_pipeline"}
+TO_SPLIT = {"_bind", "_pipeline", "_vmap"}
 
 
 def imports(tree):

@@ -67,6 +67,16 @@ def test_item_step(item, step):
     assert found != Name("another")
 
 
+def test_a_key_that_cannot_be_shown():
+    """A key's own `repr` may fail, and the place is shown all the same."""
+
+    class Hostile:
+        def __repr__(self):
+            raise ZeroDivisionError
+
+    assert repr(sa.AxesBuilder()[Hostile()].x) == "<place spec[<Hostile>].x>"
+
+
 @pytest.mark.parametrize(
     ("item", "kind"),
     [

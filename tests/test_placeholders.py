@@ -163,7 +163,6 @@ UNARY = {
     "invert": (operator.invert, "used in arithmetic"),
     "numpy": (np.asarray, "turned into an array"),
     "numpy function": (np.sin, "turned into an array"),
-    "jax": (jnp.asarray, "turned into an array"),
     "range": (range, "turned into a number"),
     "sorted": (lambda x: sorted([x, x]), "compared"),
 }
@@ -245,6 +244,12 @@ def test_a_builder_is_no_value(use):
     with pytest.raises(sa.RecordError, match=r"^spec is a builder, not a value") as e:
         use(sa.AxesBuilder())
     assert "Fix: spec.x = 0 decides an axis" in str(e.value)
+
+
+def test_a_place_is_no_array_for_jax():
+    """JAX asks for a dtype first, and meets another place."""
+    with pytest.raises(sa.RecordError, match="is a place, not a value"):
+        jnp.asarray(sa.AxesBuilder().a.b)
 
 
 def test_a_place_cannot_be_called():

@@ -460,6 +460,18 @@ def test_a_function_that_raises(late):
     assert note.startswith(f"in the function that decides {place}, recorded at sysid  ")
 
 
+def test_a_pattern_that_raises():
+    """An exception out of a rule's own function says which rule it was."""
+    spec = sa.AxesBuilder(default=0)
+    with spec.stage("sysid"):
+        sa.rule(spec, lambda path, leaf: 1 // 0, None)
+    with pytest.raises(ZeroDivisionError, match="by zero") as e:
+        axes(spec, CAR)
+    (note,) = e.value.__notes__
+    assert note.startswith("in the pattern of sa.rule(spec, ")
+    assert ", recorded at sysid  " in note
+
+
 def test_late_decisions_inside_jit():
     """Functions see tracers, which have a shape, where the value is traced."""
 

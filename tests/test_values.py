@@ -91,6 +91,23 @@ def test_broadcast_is_a_stack_of_equals(tree, n):
     assert kinds_and_bits(bound.broadcast(value, n)) == kinds_and_bits(stacked)
 
 
+@given(trees(), st.integers(1, 4))
+def test_results_are_those_of_a_loop(tree, n):
+    """What a function gives for a stacked batch is, bit for bit, what a loop gives."""
+
+    def fn(value):
+        return jax.tree.map(lambda x: jnp.asarray(x) * 3 - 1, value)
+
+    spec = sa.AxesBuilder(default=None)
+    decide(spec, tree, sa.record)
+    values = examples(tree, n)
+    many = sa.stack(values, spec)
+    out = sa.vmap(fn, in_axes=(spec,), out_axes=spec)(many)
+    loop = [fn(value) for value in values]
+    apart = spec.bind(out).unstack(out)
+    assert list(map(kinds_and_bits, apart)) == list(map(kinds_and_bits, loop))
+
+
 # Together ---------------------------------------------------------------------------
 
 

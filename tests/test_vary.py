@@ -254,7 +254,7 @@ def test_a_wrong_length():
     }
     e = refused(arrays)
     assert text(e) == message("""
-        the mapped leaves do not agree on the batch size.
+        the mapped leaves do not agree on the batch size: 1 differs.
 
           value.link.inertia.pos  f32[4,3]    axis 0 has size 4                     LINE
           value.damping           f64[5,2,2]  axis 0 has size 5, but 4 in 2 leaves  LINE
@@ -332,7 +332,7 @@ def test_a_name_that_is_not_there():
     assert text(e) == message("""
         1 decision points at something this value does not have.
 
-          spec.link.inertia.poss = 0  value.link.inertia is a Inertia with pos, mass  \
+          spec.link.inertia.poss = 0  value.link.inertia is an Inertia with pos, mass  \
 LINE
 
           Fix: did you mean  spec.link.inertia.pos = 0 ?

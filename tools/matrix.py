@@ -2,6 +2,7 @@
 
 `make matrix` calls it, after it has built the wheel and unpacked it in build/installed.
 An interpreter that is not on this machine is said so in the table and is no failure.
+With `--python newest` it prints the interpreter for that set and tests nothing.
 """
 
 import os
@@ -73,5 +74,18 @@ def main(own_set: str) -> int:
     return int(any(outcome == "FAILED" for _, outcome, _ in rows))
 
 
+def print_python(set_name: str) -> int:
+    """Print the path of an interpreter for a set; 1 where there is none."""
+    versions = SETS[set_name]
+    python = find_python(versions)
+    if python is None:
+        print(f"There is no Python {' or '.join(versions)} here.", file=sys.stderr)
+        return 1
+    print(python)
+    return 0
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--python":
+        sys.exit(print_python(sys.argv[2]))
     sys.exit(main(sys.argv[1]))

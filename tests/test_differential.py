@@ -1,0 +1,534 @@
+"""Random sequences of calls: each result is that of a loop over the batch, uncached.
+
+`pytest tests/test_differential.py --hypothesis-profile=long` makes 1,000 sequences of 6
+to 12 calls, and 1,000 of 3 to 6 calls from two threads each: at least 12,000 calls.
+"""
+
+import copy
+import dataclasses
+import enum
+import functools
+import threading
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import staged_axes as sa
+from explicit_loop import (
+    STATIC,
+    Unfit,
+    described,
+    examples,
+    is_array,
+    number,
+    stack,
+    stacked,
+)
+
+# What calls are made of --------------------------------------------------------------
+
+
+@jax.tree_util.register_pytree_with_keys_class
+@dataclasses.dataclass
+class Model:
+    """A node with a mapped leaf, another, a subtree, and static data."""
+
+    x: Any
+    w: Any
+    more: Any
+    s: Any
+
+    def tree_flatten_with_keys(self):
+        names = ("x", "w", "more")
+        keys = map(jax.tree_util.GetAttrKey, names)
+        return tuple((key, getattr(self, key.name)) for key in keys), self.s
+
+    @classmethod
+    def tree_unflatten(cls, s, children):
+        return cls(*children, s)
+
+
+class Level(enum.IntEnum):
+    LOW = 0
+    HIGH = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    gain: Any
+
+
+@dataclasses.dataclass
+class Setting:
+    """It has an `__eq__`, so no hash, and can be changed in place."""
+
+    gain: Any
+
+
+@dataclasses.dataclass
+class Forgetful:
+    """Its `__eq__` forgets what it holds."""
+
+    gain: Any
+
+    def __eq__(self, other):
+        return isinstance(other, Forgetful)
+
+    def __hash__(self):
+        return 0
+
+
+class Pair(NamedTuple):
+    a: Any
+
+
+def double(x):
+    """Twice."""
+    return x * 2
+
+
+def triple(x):
+    """Three times."""
+    return x * 3
+
+
+# Families of static data in which much is equal for Python, and nothing is the same.
+STATICS = [
+    [1, 1.0, True, 1 + 0j, Level.HIGH, np.float64(1), np.float32(1), np.int32(1)],
+    [0, 0.0, -0.0, False, Level.LOW, None, "", (), np.bool_(False), complex(0, -0.0)],
+    [(1,), (1.0,), (True,), [1], [1.0], Pair(1), {1}, {1.0}, frozenset({1}), range(1)],
+    [{"a": 0.0}, {"a": -0.0}, {"a": 0}, OrderedDict(a=0), {"b": 0}, {0: 0}, {False: 0}],
+    [([1], {"k": [2]}), ([1], {"k": (2,)}), [[1], {"k": [2]}], ((1.0,), {"k": [2]})],
+    [
+        np.array([1, 2]),
+        np.array([1.0, 2.0]),
+        np.array([[1, 2]]),
+        np.array([1, 2], "i1"),
+    ],
+    [Frozen(1), Frozen(1.0), Frozen((True,)), Setting(1), Setting(1.0), Setting([1])],
+    [
+        Forgetful(1),
+        Forgetful(2),
+        Forgetful(True),
+        double,
+        triple,
+        "double",
+        np.str_("double"),
+        b"double",
+        float("nan"),
+    ],
+]
+LEAVES = [
+    [
+        2,
+        2.0,
+        True,
+        np.float32(2),
+        np.int8(2),
+        np.array(2),
+        np.array(2.0),
+        jnp.float32(2),
+    ],
+    ["two", "three", double, triple, Setting(2), Setting(3), Frozen(2), 2.0, None],
+    [np.array([2, 3]), np.array([2.0, 3.0], np.float32), jnp.array([2, 3]), 0.0, -0.0],
+]
+SUBTREES = [
+    [None, (), [], {}, (2.0,), [2.0], Pair(2.0), (2,), (None,)],
+    [{1: 2.0}, {True: 2.0}, {1.0: 2.0}, {"1": 2.0}, OrderedDict({1: 2.0}), {1: "2"}],
+]
+
+
+def weak(shape):
+    """An array of weak type."""
+    return jnp.broadcast_to(jnp.asarray(3.0), shape)
+
+
+BATCHES = [
+    lambda shape: np.ones(shape, np.float32),
+    lambda shape: np.full(shape, 2.0),
+    lambda shape: jnp.asarray(np.full(shape, 5, np.float32)),
+    weak,
+    lambda shape: np.arange(np.prod(shape), dtype=np.int32).reshape(shape),
+    lambda shape: np.full(shape, 2, jnp.bfloat16),
+    lambda shape: np.full(shape, 3, np.int8),
+    lambda shape: np.ones(shape, bool),
+]
+SHAPES = [(2,), (3,), (2, 2), (2, 3)]
+
+
+def functions():
+    """Functions of one example, new ones each time; what they read differs."""
+
+    def reads(v, flag=0):
+        return {"y": v.x * 2 + number((v.s, flag)), "node": Model(v.x, None, None, v.s)}
+
+    def ignores(v, flag=0):
+        return {"y": v.x + 1, "node": Model(v.x, (), "text", v.s)}
+
+    def multiplies(v, flag=0):
+        is_constant = is_array(v.s) and not isinstance(v.s, complex)
+        s = v.s if is_constant else number(v.s)
+        return {"y": jnp.ravel(v.x)[0] * np.ravel(s), "node": Model(v.x, s, (), v.s)}
+
+    def of_leaf(v, flag=0):
+        if callable(v.w):
+            return {"y": v.w(v.x), "w": v.w}
+        w = v.w if isinstance(v.w, jax.Array | np.ndarray) else number(v.w)
+        return {"y": v.x + (w[..., 0] if jnp.ndim(w) else w), "w": v.w}
+
+    def in_derivative(v, flag=0):
+        plus = jax.custom_jvp(lambda x: x + 1)
+        plus.defjvp(lambda p, t: (plus(*p), t[0] * number((v.s, flag))))
+        return {"y": plus(v.x)}
+
+    def in_pullback(v, flag=0):
+        plus = jax.custom_vjp(lambda x: x + 1)
+        plus.defvjp(lambda x: (x + 1, None), lambda _, t: (t * number((v.s, flag)),))
+        return {"y": plus(v.x)}
+
+    def for_some_shapes(v, flag=0):
+        return {"y": v.x + (number(v.s) if jnp.ndim(v.x) else 1)}
+
+    def for_some_types(v, flag=0):
+        return {"y": v.x * (number(v.s) if v.x.dtype == jnp.float32 else 1)}
+
+    def raises(v, flag=0):
+        return {"y": v.x + len(v.s), "s": Model(v.x, (), (), [v.s])}
+
+    def of_structure(v, flag=0):
+        keys = list(v.more) if isinstance(v.more, dict) else type(v.more).__name__
+        return {"y": v.x + number(keys), "more": v.more}
+
+    def branches(v, flag=0):
+        if number(v.s) % 2:
+            return {"y": v.x * 1.0, "more": [v.more]}
+        return {"y": v.x, "more": {"k": 3, "s": v.s if isinstance(v.s, str) else ""}}
+
+    class Shift:
+        """Equal to each other, whatever they add."""
+
+        def __init__(self, by):
+            self.by = by
+
+        def __eq__(self, other):
+            return isinstance(other, Shift)
+
+        def __hash__(self):
+            return 0
+
+        def __call__(self, v, flag=0):
+            return {"y": v.x + self.by + number(v.s)}
+
+        def shifted(self, v, flag=0):
+            return {"y": v.x * self.by, "node": Model(v.x, "w", (), v.s)}
+
+    one, two = Shift(1), Shift(2)
+    gains = [
+        functools.partial(lambda k, v, flag=0: {"y": v.x * k}, k) for k in (2, 2.0)
+    ]
+    return [
+        [reads, ignores],
+        [of_leaf, reads],
+        [multiplies, ignores],
+        [in_derivative, in_pullback],
+        [for_some_shapes, for_some_types],
+        [raises, branches],
+        [of_structure, ignores],
+        [one, two, one.shifted, two.shifted],
+        gains,
+    ]
+
+
+# Steps -------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One call; the numbers pick from what this sequence is made of."""
+
+    fn: int
+    batch: int
+    shape: int
+    static: int
+    leaf: int
+    subtree: int
+    flag: int | None
+    is_equal_copy: bool
+    wrapper: str
+    under: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Write:
+    """A decision for the two leaves that have any: for `x`, and for `w`."""
+
+    x: int
+    w: int | str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutate:
+    """A change in place of what later calls will hold."""
+
+    static: int
+    leaf: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Clear:
+    """Drop the programs of a function."""
+
+    fn: int
+
+
+few = st.integers(0, 9)
+UNDERS = ["", "", "", "", "jit", "grad", "vmap", "scan"]
+WRAPPERS = ["kept", "kept", "kept", "again", "spec", "copied", "bound", "bound before"]
+
+
+def calls(wrappers):
+    """Calls through these wrappers."""
+    return st.builds(
+        Call,
+        *[st.integers(0, 3), st.sampled_from(range(8)), st.integers(0, 3)],
+        *[few, few, few, st.none() | few, st.booleans()],
+        st.sampled_from(wrappers),
+        st.sampled_from(UNDERS),
+    )
+
+
+changes = st.one_of(
+    st.builds(
+        Write,
+        st.sampled_from([0, 0, -1, 1]),
+        st.sampled_from([None, None, STATIC, STATIC, 0]),
+    ),
+    st.builds(Mutate, few, few),
+    st.builds(Clear, st.integers(0, 3)),
+)
+families = st.tuples(
+    *[st.sampled_from(of) for of in (STATICS, LEAVES, SUBTREES)],
+    st.integers(0, 8),
+    st.sampled_from([1, 2, 256]),
+    st.sampled_from([0, sa.AUTO, -1]),
+)
+
+
+def mutate(x):
+    """Change in place what can be changed."""
+    if isinstance(x, list):
+        x.append(1)
+    elif isinstance(x, dict):
+        x.update({key: (held,) for key, held in x.items()})
+    elif isinstance(x, set):
+        x.add(len(x) + 1)
+    elif isinstance(x, np.ndarray):
+        x += 1
+    elif isinstance(x, Setting):
+        x.gain = (x.gain,)
+    elif isinstance(x, tuple):
+        for part in x:
+            mutate(part)
+
+
+def pick(options, i):
+    """One of the options, whatever the number."""
+    return options[i % len(options)]
+
+
+def outcome(call):
+    """What a call gives, or how it fails."""
+    try:
+        return call()
+    except (sa.StagedAxesError, Unfit):
+        return Unfit
+    except TypeError as e:  # from the user's function
+        return str(e)
+
+
+def two(x):
+    """Two batches, to map or scan over."""
+    return np.stack([x, np.add(x, x)])
+
+
+def gradient(y, x):
+    """The gradient of the sum, where there is any."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return y(x)
+    # Strong: whether a gradient is weak depends for JAX itself on what is jitted.
+    slope = jax.grad(lambda x: y(x).sum())(x)
+    return slope.astype(slope.dtype)
+
+
+UNDER = {
+    "jit": lambda y, x: jax.jit(y)(x),
+    "grad": gradient,
+    "vmap": lambda y, x: jax.vmap(y)(two(x)),
+    "scan": lambda y, x: jax.lax.scan(lambda _, x: (0, y(x)), 0, two(x))[1],
+}
+LOOP_UNDER = {
+    "jit": lambda y, x: y(x),
+    "grad": gradient,
+    "vmap": lambda y, x: stack([y(x) for x in two(x)], 0),
+    "scan": lambda y, x: stack([y(x) for x in two(x)], 0),
+}
+
+
+class Sequence:
+    """What a sequence of calls is made of, and what it has made so far."""
+
+    def __init__(self, statics, leaves, subtrees, group, max_programs, out_axis):
+        # A copy, since steps change them in place.
+        self.statics, self.leaves = copy.deepcopy((statics, leaves))
+        self.subtrees = subtrees
+        self.functions = functions()[group]
+        self.out_axis = out_axis
+        self.spec = sa.AxesBuilder(default=0)
+        self.spec.w = self.spec.more = None
+        self.axes = {"x": 0, "w": None, "more": None}
+        self.options = {
+            "out_axes": out_axis,
+            "max_programs": max_programs,
+            "warn_after": None,
+            "static_argnames": "flag",
+        }
+        self.kept = [(self.batched(fn), None) for fn in self.functions]
+        self.bound = list(self.kept)
+
+    def change(self, step):
+        """Takes a step that is no call."""
+        if isinstance(step, Mutate):
+            mutate(pick(self.statics, step.static))
+            mutate(pick(self.leaves, step.leaf))
+        elif isinstance(step, Clear):
+            pick(self.kept, step.fn)[0].cache_clear()
+        else:
+            self.axes = {"x": step.x, "w": step.w, "more": None}
+            self.spec.x = step.x
+            self.spec.w = sa.STATIC if step.w == STATIC else step.w
+
+    def check(self, step):
+        """The result of a call is that of the loop."""
+        batched, looped = self.both(step)
+        assert outcome(batched) == outcome(looped), step
+
+    def both(self, step):
+        """The call and the loop of a step, to be run."""
+        static, leaf = pick(self.statics, step.static), pick(self.leaves, step.leaf)
+        if step.is_equal_copy:
+            static, leaf = copy.deepcopy((static, leaf))
+        x = BATCHES[step.batch](SHAPES[step.shape])
+        value = Model(x, leaf, pick(self.subtrees, step.subtree), static)
+        flags = {} if step.flag is None else {"flag": pick(self.statics, step.flag)}
+        fn = pick(self.functions, step.fn)
+        before = pick(self.bound, step.fn)[1]
+        axes = self.axes if step.wrapper != "bound before" else before or self.axes
+
+        def batched():
+            fast = self.wrapper(step, fn, value)
+            if step.under:
+
+                def y(x):
+                    return fast(dataclasses.replace(value, x=x), **flags)["y"]
+
+                return described(UNDER[step.under](y, x))
+            return described(fast(value, **flags))
+
+        def outputs(x):
+            whole = dataclasses.replace(value, x=x)
+            each = examples(whole, lambda path: axes[path[0].name])
+            return [fn(example, **flags) for example in each]
+
+        def out_axis(path):
+            if self.out_axis is not sa.AUTO:
+                return self.out_axis
+            names = {getattr(key, "name", getattr(key, "key", None)) for key in path}
+            is_shared = "w" in names and not isinstance(axes["w"], int)
+            return None if is_shared or "more" in names else 0
+
+        def looped():
+            if step.under:
+                axis = 0 if self.out_axis is sa.AUTO else self.out_axis
+
+                def y(x):
+                    return stack([output["y"] for output in outputs(x)], axis)
+
+                return described(LOOP_UNDER[step.under](y, x))
+            return stacked(outputs(x), out_axis)
+
+        return batched, looped
+
+    def wrapper(self, step, fn, value):
+        """The batched function that a call goes through."""
+        if step.wrapper == "again":
+            return self.batched(fn)
+        if step.wrapper == "spec":
+            return self.spec.batch(fn, **self.options)
+        if step.wrapper == "copied":
+            return self.batched(fn, copy.deepcopy(self.spec))
+        if step.wrapper == "bound":
+            fast = self.spec.bind(value).batch(fn, **self.options)
+            self.bound[step.fn % len(self.bound)] = fast, self.axes
+            return fast
+        return pick(
+            self.bound if step.wrapper == "bound before" else self.kept, step.fn
+        )[0]
+
+    def batched(self, fn, spec=None):
+        """A function over batches, made anew."""
+        return sa.batch(fn, in_axes={"v": spec or self.spec}, **self.options)
+
+    def check_bounds(self):
+        """No more is kept than was asked for."""
+        for fast, _ in self.kept:
+            info = fast.cache_info()
+            assert info.programs <= info.structures <= info.max_programs
+
+
+rounds = st.tuples(st.lists(changes, max_size=2), calls(WRAPPERS))
+
+
+@given(families, st.lists(rounds, min_size=6, max_size=12))
+def test_sequences(family, taken):
+    """Whatever came before, a call gives what the loop gives, or fails as it does."""
+    sequence = Sequence(*family)
+    for changed, call in taken:
+        for step in changed:
+            sequence.change(step)
+        sequence.check(call)
+    sequence.check_bounds()
+
+
+@given(families, st.lists(calls(WRAPPERS[:6]), min_size=3, max_size=6))
+def test_threads(family, taken):
+    """So do calls from several threads at once, while another one drops programs."""
+    sequence = Sequence(*family)
+    both = [sequence.both(step) for step in taken]
+    expected = [outcome(looped) for _, looped in both]
+    barrier = threading.Barrier(3)
+    results = {}
+
+    def run(first):
+        barrier.wait()
+        order = [(first + i) % len(both) for i in range(len(both))]
+        results[first] = {i: outcome(both[i][0]) for i in order}
+
+    def clear():
+        barrier.wait()
+        for fast, _ in sequence.kept:
+            fast.cache_clear()
+
+    threads = [threading.Thread(target=run, args=(first,)) for first in (0, 1)]
+    threads.append(threading.Thread(target=clear))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for first in (0, 1):
+        for i, step in enumerate(taken):
+            assert results[first][i] == expected[i], step
