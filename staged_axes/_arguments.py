@@ -197,9 +197,11 @@ def _star(signature: inspect.Signature | None) -> str:
 
 
 def _collector(signature: inspect.Signature | None, name: str) -> str:
-    """The name of the `*args` or `**kwargs` into which an argument goes."""
+    """The name of the `*args` or `**kwargs` into which an argument goes, if any."""
     if name.endswith("]"):
         return name.split("[", maxsplit=1)[0]
+    if signature and name in signature.parameters:
+        return ""
     return _name_of(signature, inspect.Parameter.VAR_KEYWORD)
 
 

@@ -265,9 +265,9 @@ def test_the_argument_without_an_entry_is_named():
 def test_two_axes_at_once():
     """They are refused; two maps do it."""
     x = jnp.arange(9.0).reshape(3, 3)
-    with pytest.raises(sa.BindError, match="decisions point at something") as e:
+    with pytest.raises(sa.BindError, match="4 decisions point at something") as e:
         sa.vmap(jnp.add, in_axes=((0, 1), (0, 1)))(x, -x)
-    assert {p.kind for p in e.value.problems} == {"unknown"}
+    assert sum(p.kind == "unknown" for p in e.value.problems) == 4
     got = sa.vmap(sa.vmap(jnp.add))(x, -2 * x)
     np.testing.assert_array_equal(got, -np.asarray(x))
 
@@ -280,7 +280,7 @@ def test_shared_weights_by_keyword():
         return (x * weights).sum()
 
     got = sa.vmap(fn, in_axes={"x": 0, "weights": None})(x, weights=weights)
-    np.testing.assert_array_equal(got, [np.sum(row * [1.0, 10.0]) for row in x])
+    np.testing.assert_array_equal(got, [float(row @ weights) for row in x])
 
 
 def test_everything_shared():
