@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from types import FunctionType
@@ -21,6 +21,7 @@ from staged_axes._paths import Index, Key, Name, Path, Step, code, item_step, wo
 from staged_axes.errors import BindError, Problem, error
 
 Leaves: TypeAlias = list[Any]
+DEEPEST = 500  # levels of containers
 KeyPaths: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
@@ -96,6 +97,8 @@ def flatten_with_keys(value: Any, root: str = "value") -> tuple[Leaves, Any, Key
 @contextmanager
 def _explained(value: Any, root: str) -> Iterator[None]:
     """Says in our words why JAX cannot walk a value."""
+    if _is_too_deep(value):
+        raise too_deep(value, root)
     try:
         yield
     except (RecursionError, SystemError):
@@ -105,6 +108,58 @@ def _explained(value: Any, root: str) -> Iterator[None]:
         if found is None:  # what a class of the user's raised
             raise
         raise _unsortable(*found, root) from None
+
+
+# Where JAX gives up on a value that contains itself, it does not leave the recursion
+# that it entered (seen up to 0.12.0), and from then on its thread can call next to
+# nothing. So it is not tried on what is nested deeper than values are.
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Does it contain itself, or is it nested too deep? Looked up without JAX."""
+    # An attribute of a node need not be a child of it: then the slow way decides.
+    return _goes_on(value, _attributes_of_node) and _goes_on(value, _children_of_node)
+
+
+def _goes_on(value: Any, held: Callable[[Any], Iterable[Any]]) -> bool:
+    """Are there nodes on more levels than allowed?"""
+    level: Iterable[Any] = [value]
+    for _ in range(DEEPEST):
+        inside: list[Any] = []
+        for x in level:
+            if isinstance(x, dict):
+                inside += x.values()
+            else:
+                inside += x if isinstance(x, list | tuple) else held(x)
+        one_of_each = {type(x): x for x in inside}
+        kinds = {cls for cls, x in one_of_each.items() if _is_of_node_type(x)}
+        if not kinds:
+            return False
+        level = {id(x): x for x in inside if type(x) in kinds}.values()
+    return True
+
+
+def _attributes_of_node(x: Any) -> Iterable[Any]:
+    """What a node of a user's class holds in its attributes."""
+    if not _is_of_node_type(x):
+        return ()
+    return vars(x).values() if hasattr(x, "__dict__") else children(x).values
+
+
+def _children_of_node(x: Any) -> Iterable[Any]:
+    """The children of a node of a user's class."""
+    return children(x).values
+
+
+def _is_of_node_type(x: Any) -> bool:
+    """Does JAX look inside objects of its class?"""
+    cls = type(x)
+    if cls not in _node_types:
+        _node_types[cls] = x is not None and not jtu.all_leaves([x])
+    return _node_types[cls]
+
+
+_node_types: dict[type, bool] = {}
 
 
 def too_deep(value: Any, root: str = "value") -> BindError:
