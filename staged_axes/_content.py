@@ -25,6 +25,7 @@ from attrs import define
 from staged_axes import _tree
 from staged_axes._compat import node_class, node_data, treedef_nodes
 from staged_axes._display import short
+from staged_axes._tracers import holds_tracer
 from staged_axes.errors import clip
 
 Key: TypeAlias = Hashable
@@ -216,7 +217,7 @@ def reader_of_statics() -> Reader:
     """A reader for static data: other objects by their own `__eq__`."""
 
     def other(x: Any) -> Key:
-        if _tree.holds_tracer(x):
+        if holds_tracer(x):
             raise Uncomparable(x, "tracer", "holds a tracer")
         try:
             return Held(x)

@@ -28,6 +28,7 @@ LAYERS = {
         "_compat",
         "_schema",
         "_tree",
+        "_tracers",
         "_leaves",
         "_match",
         "_patterns",
