@@ -26,6 +26,7 @@ from staged_axes._misses import Decider, problem
 from staged_axes._paths import Path, code
 from staged_axes._provenance import Source
 from staged_axes._resolve import resolve
+from staged_axes._tracers import holds_tracer
 from staged_axes.errors import BatchError, BindError, Problem, count, error
 
 
@@ -111,7 +112,7 @@ def take_apart(
     numbers = tuple(i for i, x in enumerate(leaves) if is_array(x))
     arrays = [leaves[i] for i in numbers]
     fixed = {i: x for i, x in enumerate(leaves) if not is_array(x)}
-    leaky = [i for i, x in fixed.items() if _tree.holds_tracer(x)]
+    leaky = [i for i, x in fixed.items() if holds_tracer(x)]
     if leaky:
         places = _tree.paths(out)
         raise _bad_output([_leak(places[i], leaves[i]) for i in leaky])

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from types import FunctionType
 from typing import Any, TypeAlias
 
-import jax
 import jax.tree_util as jtu
-import numpy as np
 from attrs import fields as attrs_fields
 from attrs import frozen
 from attrs import has as is_attrs
@@ -276,57 +272,3 @@ def nodes(value: Any) -> Iterator[tuple[Path, Any, Children]]:
         yield path, node, below
         pairs = zip(below.steps, below.values, strict=True)
         stack += reversed([((*path, step), x) for step, x in pairs])
-
-
-def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
-    """Path and name of each static field that holds a tracer.
-
-    Such a tracer comes from a transformation that may have ended; JAX would fail far
-    from the cause, or serve a program that knows it.
-    """
-    rows = treedef_nodes(treedef)
-    if not holds_tracer([node_data(row) for row in rows if node_class(row)]):
-        return []
-    return [
-        (path, name)
-        for path, node, below in nodes(value)
-        for name, x in statics(node, below).items()
-        if holds_tracer(x)
-    ]
-
-
-def holds_tracer(x: Any, depth: int = 2) -> bool:
-    """Is a tracer in it: in its containers, or in an object of the user's among those?
-
-    A class may wrap its static data in an object of its own, as equinox does. Static
-    data is no pytree (a dict in it may have keys that do not sort): it is walked here.
-    """
-    stack, seen = [(x, depth)], set()
-    while stack:
-        x, depth = stack.pop()
-        if isinstance(x, jax.core.Tracer):
-            return True
-        if type(x) in _PLAIN or id(x) in seen:
-            continue
-        seen.add(id(x))
-        if isinstance(x, Mapping):
-            stack += [(y, depth) for y in x.values()]
-        elif isinstance(x, tuple | list | set | frozenset):
-            stack += [(y, depth) for y in x]
-        elif depth > 0:
-            stack += [(y, depth - 1) for y in _held(x)]
-    return False
-
-
-def _held(x: Any) -> list[Any]:
-    """What an opaque object has in its attributes; nothing for data and functions."""
-    if isinstance(x, functools.partial):
-        return [x.func, *x.args, *x.keywords.values()]
-    if isinstance(x, jax.Array | np.ndarray | np.generic | FunctionType | type):
-        return []
-    slots = [n for cls in type(x).__mro__ for n in getattr(cls, "__slots__", ())]
-    named = [getattr(x, n) for n in slots if isinstance(n, str) and hasattr(x, n)]
-    return [*named, *getattr(x, "__dict__", {}).values()]
-
-
-_PLAIN = {str, bytes, bool, int, float, complex, np.ndarray}

@@ -29,6 +29,7 @@ LAYERS = {
         "_depth",
         "_schema",
         "_tree",
+        "_tracers",
         "_leaves",
         "_match",
         "_patterns",

@@ -11,6 +11,7 @@ from any_trees import KINDS, Box, Layer, Motor, Point, Slot, Wheel, state
 from staged_axes import _tree
 from staged_axes._compat import node_class, node_data, treedef_nodes
 from staged_axes._paths import code
+from staged_axes._tracers import traced_statics
 
 A, B = np.ones(1), np.ones(2)
 
@@ -130,7 +131,7 @@ def test_tracers_in_static_data(hide, is_found):
     def look(x):
         value = {"w": Wheel(x, x, label=hide(x))}
         treedef = jtu.tree_structure(value)
-        found.extend(_tree.traced_statics(value, treedef))
+        found.extend(traced_statics(value, treedef))
         return x
 
     look(jnp.ones(2))
