@@ -331,7 +331,8 @@ def test_arrays_of_every_dtype(x):
 
 def test_wide_numbers():
     """With 64 bits enabled nothing is narrowed."""
-    enable = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64
+    is_new = hasattr(jax, "enable_x64")
+    enable = jax.enable_x64 if is_new else jax.experimental.enable_x64
     with enable(True):
         x = np.arange(3.0)
         got = sa.vmap(lambda v: (v, v + 1, 2.5), out_axes=0)(x)
