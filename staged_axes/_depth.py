@@ -42,7 +42,8 @@ def _goes_on(value: Any, held: Callable[[Any], Iterable[Any]]) -> bool:
 
 def _attributes(x: Any) -> Iterable[Any]:
     """What a node of a user's class holds in its attributes."""
-    return vars(x).values() if hasattr(x, "__dict__") else _children(x)
+    held = getattr(x, "__dict__", None)
+    return _children(x) if held is None else held.values()
 
 
 def _children(x: Any) -> Iterable[Any]:
