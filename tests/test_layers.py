@@ -66,6 +66,7 @@ LAYERS = {
         "_arguments",
         "_like",
         "_outputs",
+        "_plan",
         "_vmap",
     ],
     "programs": [
@@ -80,6 +81,7 @@ LAYERS = {
         "_batch",
     ],
     "bind": [
+        "_bound",
         "_bind",
         "_builder",
         "_merge",
@@ -135,7 +137,7 @@ PUBLIC = [
 # Heavy, and needed by some alone: met where they are used.
 LATE = ("flax", "rich")
 LONGEST = 350
-TO_SPLIT = {"_bind", "_pipeline", "_vmap"}
+TO_SPLIT = {"_pipeline"}
 
 
 def imports(tree):
