@@ -73,6 +73,7 @@ LAYERS = {
         "_computation",
         "_likeness",
         "_recompiles",
+        "_snapshot",
         "_programs",
         "_lowered",
         "_cache",
