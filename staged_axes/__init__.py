@@ -13,7 +13,7 @@ from importlib.metadata import version
 from staged_axes._axes import STATIC, from_node, optional, per_leaf
 from staged_axes._batch import batch
 from staged_axes._batched import BatchedFunction
-from staged_axes._bind import BoundAxes
+from staged_axes._bound import BoundAxes
 from staged_axes._builder import AxesBuilder
 from staged_axes._by_text import at, record, rule
 from staged_axes._decisions import UNDECIDED

@@ -11,7 +11,7 @@ from staged_axes._axes import AXES
 from staged_axes._axes_tree import record_of_tree
 from staged_axes._batch import batch
 from staged_axes._batched import BatchedFunction
-from staged_axes._bind import BoundAxes
+from staged_axes._bound import BoundAxes
 from staged_axes._decisions import UNDECIDED, Decision, Rule, Stage
 from staged_axes._display import Table, short
 from staged_axes._news import Bound, Guarded

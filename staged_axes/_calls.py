@@ -16,8 +16,9 @@ from staged_axes._content import Key, Uncomparable, content, reader_of_statics
 from staged_axes._decisions import Decision, Entries, Rule
 from staged_axes._outputs import Auto
 from staged_axes._paths import code
+from staged_axes._plan import Plan
 from staged_axes._programs import Parts
-from staged_axes._vmap import Mapped, Plan
+from staged_axes._vmap import Mapped
 from staged_axes.errors import BatchError, Problem, error
 
 # What JAX raises where Python asks a traced number for its value.

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from attrs import field, frozen
 
-from staged_axes._bind import BoundAxes
+from staged_axes._bound import BoundAxes
 from staged_axes._decisions import Decision, Rule
 from staged_axes._news import Bound, Compiled, error_text
 

@@ -44,9 +44,10 @@ from staged_axes._computation import computation_key
 from staged_axes._content import Key, Uncomparable
 from staged_axes._likeness import likeness
 from staged_axes._outputs import Output
+from staged_axes._plan import Plan
 from staged_axes._recompiles import Fields
 from staged_axes._snapshot import can_change, copied, snapshot
-from staged_axes._vmap import Mapped, Plan
+from staged_axes._vmap import Mapped
 
 # Flattens as `jax.tree_util.tree_flatten` does, one Python frame sooner.
 flatten = jtu.default_registry.flatten

@@ -12,7 +12,7 @@ from staged_axes._arguments import Argument
 from staged_axes._content import Uncomparable, content, value_text
 from staged_axes._display import short
 from staged_axes._paths import code
-from staged_axes._vmap import Plan
+from staged_axes._plan import Plan
 from staged_axes.errors import BatchError, Problem, error
 
 _SHOWN = 6

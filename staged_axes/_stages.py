@@ -11,7 +11,8 @@ from typing import Any
 
 from attrs import frozen
 
-from staged_axes._bind import BoundAxes, bind
+from staged_axes._bind import bind
+from staged_axes._bound import BoundAxes
 from staged_axes._decisions import Stage
 from staged_axes._display import short
 from staged_axes._events import StageEvent

@@ -14,47 +14,23 @@ from typing import Any
 
 import jax
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
-from staged_axes import _provenance, _tree, _validate
-from staged_axes._arguments import Argument, InAxes, in_axes_of
-from staged_axes._axes import AXES, STATIC
+from staged_axes import _provenance, _tree
+from staged_axes._arguments import InAxes, in_axes_of
 from staged_axes._decisions import Entries, Says
 from staged_axes._display import short
-from staged_axes._fit import traced
-from staged_axes._leaves import kinds
 from staged_axes._like import check_form, templates
-from staged_axes._misses import Decider
 from staged_axes._outputs import Auto, Late, Output, out_axes_of, take_apart
-from staged_axes._paths import Path
 from staged_axes._placeholders import Places
-from staged_axes._resolve import resolve
+from staged_axes._plan import Plan, plan
 from staged_axes.errors import (
     BatchError,
     BindError,
     Problem,
     error,
-    unfit,
     with_article,
 )
-
-
-@frozen(kw_only=True)
-class Plan:
-    """What one call comes to, before anything is mapped.
-
-    Attributes:
-      treedef: Of `(args, kwargs)`.
-      axes: One axis for each leaf, counted from the front; None for a shared leaf.
-      is_fixed: Must the leaf stay the Python object it is? True for `STATIC` places,
-        and for shared leaves that are no arrays.
-      batch_size: How many examples there are.
-    """
-
-    treedef: Any
-    axes: tuple[int | None, ...]
-    is_fixed: tuple[bool, ...]
-    batch_size: int
 
 
 @frozen(kw_only=True)
@@ -281,88 +257,3 @@ def mapped_of(
         like=like,
         options={k: v for k, v in options.items() if v is not None},
     )
-
-
-def plan(
-    arguments: Sequence[Argument],
-    leaves: list[Any],
-    treedef: Any,
-    axis_size: int | None,
-    likes: Sequence[Any],
-) -> Plan:
-    """Settles the axis of each leaf of some arguments.
-
-    Raises:
-      BindError: Arguments and axes do not fit; with every reason.
-    """
-    payloads: list[Any] = []
-    deciders: list[Decider] = []
-    problems: list[Problem] = []
-    owners: list[tuple[int, int]] = []
-    names: list[str] = []
-    for n, (argument, part) in enumerate(
-        zip(arguments, _argument_treedefs(treedef), strict=True)
-    ):
-        start = len(payloads)
-        entries = argument.says.entries()
-        names.append(entries.name or argument.place)
-        resolved = resolve(
-            evolve(entries, name=names[n]),
-            AXES,
-            argument.value,
-            leaves[start : start + part.num_leaves],
-            part,
-            argument.name,
-        )
-        payloads += resolved.payloads
-        deciders += resolved.deciders
-        problems += resolved.problems
-        owners += [(n, i) for i in range(part.num_leaves)]
-        problems += traced(argument.value, part, argument.name)
-
-    @functools.cache
-    def paths(n: int) -> list[Path]:
-        return _tree.paths(arguments[n].value)
-
-    def place(i: int) -> _validate.Place:
-        n, k = owners[i]
-        return _validate.Place(arguments[n].name, paths(n)[k], names[n])
-
-    there = kinds(leaves)
-    checked = _validate.check(there, payloads, deciders, place, axis_size=axis_size)
-    problems += checked.problems
-    if not problems and checked.batch_size is None:
-        roots = [arguments[n].name for n, _ in owners]
-        problems += _validate.nothing_mapped(roots, deciders)
-    if not problems:
-        start = 0
-        for argument, part, like in zip(
-            arguments, _argument_treedefs(treedef), likes, strict=True
-        ):
-            own = slice(start, start := start + part.num_leaves)
-            if like is not None:
-                problems += _validate.against_template(
-                    checked.axes[own],
-                    checked.batch_size,
-                    deciders[own],
-                    _tree.leaves_by_path(argument.value, argument.name),
-                    like,
-                    argument.name,
-                )
-    if problems or checked.batch_size is None:
-        raise unfit(problems)
-    return Plan(
-        treedef=treedef,
-        axes=checked.axes,
-        is_fixed=tuple(
-            payload is STATIC or shape is None
-            for payload, shape in zip(payloads, there.shapes, strict=True)
-        ),
-        batch_size=checked.batch_size,
-    )
-
-
-def _argument_treedefs(treedef: Any) -> list[Any]:
-    """The treedefs of the arguments, from that of `(args, kwargs)`."""
-    args, kwargs = treedef.children()
-    return [*args.children(), *kwargs.children()]

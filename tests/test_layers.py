@@ -68,6 +68,7 @@ LAYERS = {
         "_arguments",
         "_like",
         "_outputs",
+        "_plan",
         "_vmap",
     ],
     "programs": [
@@ -83,6 +84,7 @@ LAYERS = {
         "_batch",
     ],
     "bind": [
+        "_bound",
         "_bind",
         "_builder",
         "_merge",
@@ -138,7 +140,7 @@ PUBLIC = [
 # Heavy, and needed by some alone: met where they are used.
 LATE = ("flax", "rich")
 LONGEST = 350
-TO_SPLIT = {"_bind", "_pipeline", "_vmap"}
+TO_SPLIT = {"_pipeline"}
 
 
 def imports(tree):
