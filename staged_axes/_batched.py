@@ -173,10 +173,10 @@ class BatchedFunction:
         """The key of the structure of a call, and the structure if it was seen."""
         if Record.writes != self._writes:
             self._ask()
-        known = self._last
-        if known.structure == call.treedef and known.key[0] is self._token:
-            known.writes = self._writes
-            return known.key, known
+        last = self._last
+        if last.structure == call.treedef and last.key[0] is self._token:
+            last.writes = self._writes
+            return last.key, last
         key = (self._token, structure_key(self._mapped, call))
         try:
             known = self._programs.known(key)

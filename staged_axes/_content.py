@@ -25,12 +25,13 @@ from attrs import define
 from staged_axes import _tree
 from staged_axes._compat import node_class, node_data, treedef_nodes
 from staged_axes._display import short
+from staged_axes._tracers import holds_tracer
 from staged_axes.errors import clip
 
 Key: TypeAlias = Hashable
 
 _EXACT = frozenset(
-    {type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented), range}
+    {type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented)}
 )
 _TOLD = (str, bytes, int, float, complex, bool, type(None))
 _SEQUENCES = (tuple, list, collections.deque)
@@ -78,6 +79,10 @@ class Reader:
             return (kind, x)
         if kind is float:
             return (kind, x.hex())
+        if kind in (range, slice):
+            return (kind, *map(self.read, (x.start, x.stop, x.step)))
+        if isinstance(x, float) and not isinstance(x, np.generic):
+            return (kind, float.hex(x), *self._extra(x))
         if kind is complex:
             return (kind, x.real.hex(), x.imag.hex())
         if isinstance(x, _MUTABLE):
@@ -199,12 +204,12 @@ def _attributes(x: Any, above: set[int]) -> Key:
 
 
 def _slots(c: type) -> Iterable[str]:
-    """The names of the slots that hold data."""
+    """The names of the slots that hold data, as Python mangles them."""
     slots = vars(c).get("__slots__", ())
     return [
-        name
+        f"_{c.__name__.lstrip('_')}{name}" if name.startswith("__") else name
         for name in ((slots,) if isinstance(slots, str) else slots)
-        if not name.startswith("__")
+        if not name.endswith("__")
     ]
 
 
@@ -212,7 +217,7 @@ def reader_of_statics() -> Reader:
     """A reader for static data: other objects by their own `__eq__`."""
 
     def other(x: Any) -> Key:
-        if _tree.holds_tracer(x):
+        if holds_tracer(x):
             raise Uncomparable(x, "tracer", "holds a tracer")
         try:
             return Held(x)

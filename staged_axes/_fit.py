@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import frozen
 
-from staged_axes import _tree, _validate
+from staged_axes import _tracers, _tree, _validate
 from staged_axes._axes import AXES
 from staged_axes._decisions import Entries
 from staged_axes._leaves import Kinds, kinds
@@ -108,5 +108,5 @@ def traced(value: Any, treedef: Any, root: str) -> list[Problem]:
             asked="static data must be concrete",
             fix="make it a leaf, or build the value outside of the transformation",
         )
-        for path, name in _tree.traced_statics(value, treedef)
+        for path, name in _tracers.traced_statics(value, treedef)
     ]

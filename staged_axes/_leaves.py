@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from attrs import frozen
+from attrs import Factory, frozen
 
 from staged_axes import _compat, _tree
 from staged_axes._display import short
@@ -29,11 +29,13 @@ class Kinds:
       types: Their types.
       shapes: Their shapes; None for what is no array that JAX takes.
       forms: Their dtypes; a short text for what has none.
+      reach: How many leading axes can be mapped, for the few where it is not all.
     """
 
     types: list[type]
     shapes: list[Shape | None]
     forms: list[Any]
+    reach: dict[int, int] = Factory(dict)
 
     def text(self, i: int) -> str:
         """The short form of one leaf, as `short` gives it."""
@@ -55,7 +57,17 @@ def kinds(leaves: Sequence[Any]) -> Kinds:
         if all(map(_is_jax_dtype, set(forms))):
             return Kinds(types, list(map(attrgetter("shape"), leaves)), forms)
     both = [_kind(leaf) for leaf in leaves]
-    return Kinds(types, [shape for shape, _ in both], [form for _, form in both])
+    return Kinds(
+        types,
+        [shape for shape, _ in both],
+        [form for _, form in both],
+        {i: n for i, leaf in enumerate(leaves) if (n := reach(leaf)) is not None},
+    )
+
+
+def reach(leaf: Any) -> int | None:
+    """How many leading axes of a sparse array JAX can map; None for any other leaf."""
+    return getattr(leaf, "n_batch", None) if _tree.is_vmappable(leaf) else None
 
 
 def shape_of(leaf: Any) -> Shape | None:

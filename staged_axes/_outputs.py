@@ -21,11 +21,12 @@ from staged_axes._axes import AXES, STATIC
 from staged_axes._axes_tree import says
 from staged_axes._decisions import Says
 from staged_axes._display import short
-from staged_axes._leaves import is_array, shape_of
+from staged_axes._leaves import is_array, reach, shape_of
 from staged_axes._misses import Decider, problem
 from staged_axes._paths import Path, code
 from staged_axes._provenance import Source
 from staged_axes._resolve import resolve
+from staged_axes._tracers import holds_tracer
 from staged_axes.errors import BatchError, BindError, Problem, count, error
 
 
@@ -111,7 +112,7 @@ def take_apart(
     numbers = tuple(i for i, x in enumerate(leaves) if is_array(x))
     arrays = [leaves[i] for i in numbers]
     fixed = {i: x for i, x in enumerate(leaves) if not is_array(x)}
-    leaky = [i for i, x in fixed.items() if _tree.holds_tracer(x)]
+    leaky = [i for i, x in fixed.items() if holds_tracer(x)]
     if leaky:
         places = _tree.paths(out)
         raise _bad_output([_leak(places[i], leaves[i]) for i in leaky])
@@ -158,9 +159,10 @@ def _settle(
     wrong: list[tuple[int, int]] = []
     for i, (axis, x) in enumerate(zip(payloads, arrays, strict=True)):
         ndim = len(shape_of(x) or ()) + 1
+        last = reach(x)
         if not isinstance(axis, int):
             axes.append(None)
-        elif -ndim <= axis < ndim:
+        elif -ndim <= axis < ndim and (last is None or axis % ndim <= last):
             axes.append(axis % ndim)
         else:
             axes.append(0)
@@ -170,17 +172,22 @@ def _settle(
 
 def _bad_axis(path: str, x: Any, axis: int, decider: Decider) -> Problem:
     """The problem of an output axis that is out of range."""
-    shape = shape_of(x)
+    shape, last = shape_of(x), reach(x)
     ndim = len(shape or ()) + 1
+    asked = f"but with the batch it has {count(ndim, 'axis', 'axes')}"
+    fix = f"take an axis from {-ndim} to {ndim - 1}, of the output with the batch"
+    if last is not None:
+        asked = f"but the batch axes of a sparse array come first: n_batch={last}"
+        fix = f"take an axis from 0 to {last}"
     return problem(
         "output",
         path,
         decider,
         there=f"{short(x)} for each example",
-        asked=f"axis {axis}, but with the batch it has {count(ndim, 'axis', 'axes')}",
+        asked=f"axis {axis}, {asked}",
         axis=axis,
         shape=shape,
-        fix=f"take an axis from {-ndim} to {ndim - 1}, of the output with the batch",
+        fix=fix,
     )
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from types import FunctionType
 from typing import Any, TypeAlias
 
-import jax
 import jax.tree_util as jtu
-import numpy as np
 from attrs import fields as attrs_fields
 from attrs import frozen
 from attrs import has as is_attrs
@@ -21,6 +17,7 @@ from staged_axes._paths import Index, Key, Name, Path, Step, code, item_step, wo
 from staged_axes.errors import BindError, Problem, error
 
 Leaves: TypeAlias = list[Any]
+DEEPEST = 500  # levels of containers
 KeyPaths: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
@@ -96,6 +93,8 @@ def flatten_with_keys(value: Any, root: str = "value") -> tuple[Leaves, Any, Key
 @contextmanager
 def _explained(value: Any, root: str) -> Iterator[None]:
     """Says in our words why JAX cannot walk a value."""
+    if _is_too_deep(value):
+        raise too_deep(value, root)
     try:
         yield
     except (RecursionError, SystemError):
@@ -105,6 +104,58 @@ def _explained(value: Any, root: str) -> Iterator[None]:
         if found is None:  # what a class of the user's raised
             raise
         raise _unsortable(*found, root) from None
+
+
+# Where JAX gives up on a value that contains itself, it does not leave the recursion
+# that it entered (seen up to 0.12.0), and from then on its thread can call next to
+# nothing. So it is not tried on what is nested deeper than values are.
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Does it contain itself, or is it nested too deep? Looked up without JAX."""
+    # An attribute of a node need not be a child of it: then the slow way decides.
+    return _goes_on(value, _attributes_of_node) and _goes_on(value, _children_of_node)
+
+
+def _goes_on(value: Any, held: Callable[[Any], Iterable[Any]]) -> bool:
+    """Are there nodes on more levels than allowed?"""
+    level: Iterable[Any] = [value]
+    for _ in range(DEEPEST):
+        inside: list[Any] = []
+        for x in level:
+            if isinstance(x, dict):
+                inside += x.values()
+            else:
+                inside += x if isinstance(x, list | tuple) else held(x)
+        one_of_each = {type(x): x for x in inside}
+        kinds = {cls for cls, x in one_of_each.items() if _is_of_node_type(x)}
+        if not kinds:
+            return False
+        level = {id(x): x for x in inside if type(x) in kinds}.values()
+    return True
+
+
+def _attributes_of_node(x: Any) -> Iterable[Any]:
+    """What a node of a user's class holds in its attributes."""
+    if not _is_of_node_type(x):
+        return ()
+    return vars(x).values() if hasattr(x, "__dict__") else children(x).values
+
+
+def _children_of_node(x: Any) -> Iterable[Any]:
+    """The children of a node of a user's class."""
+    return children(x).values
+
+
+def _is_of_node_type(x: Any) -> bool:
+    """Does JAX look inside objects of its class?"""
+    cls = type(x)
+    if cls not in _node_types:
+        _node_types[cls] = x is not None and not jtu.all_leaves([x])
+    return _node_types[cls]
+
+
+_node_types: dict[type, bool] = {}
 
 
 def too_deep(value: Any, root: str = "value") -> BindError:
@@ -273,57 +324,3 @@ def nodes(value: Any) -> Iterator[tuple[Path, Any, Children]]:
         yield path, node, below
         pairs = zip(below.steps, below.values, strict=True)
         stack += reversed([((*path, step), x) for step, x in pairs])
-
-
-def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
-    """Path and name of each static field that holds a tracer.
-
-    Such a tracer comes from a transformation that may have ended; JAX would fail far
-    from the cause, or serve a program that knows it.
-    """
-    rows = treedef_nodes(treedef)
-    if not holds_tracer([node_data(row) for row in rows if node_class(row)]):
-        return []
-    return [
-        (path, name)
-        for path, node, below in nodes(value)
-        for name, x in statics(node, below).items()
-        if holds_tracer(x)
-    ]
-
-
-def holds_tracer(x: Any, depth: int = 2) -> bool:
-    """Is a tracer in it: in its containers, or in an object of the user's among those?
-
-    A class may wrap its static data in an object of its own, as equinox does. Static
-    data is no pytree (a dict in it may have keys that do not sort): it is walked here.
-    """
-    stack, seen = [(x, depth)], set()
-    while stack:
-        x, depth = stack.pop()
-        if isinstance(x, jax.core.Tracer):
-            return True
-        if type(x) in _PLAIN or id(x) in seen:
-            continue
-        seen.add(id(x))
-        if isinstance(x, Mapping):
-            stack += [(y, depth) for y in x.values()]
-        elif isinstance(x, tuple | list | set | frozenset):
-            stack += [(y, depth) for y in x]
-        elif depth > 0:
-            stack += [(y, depth - 1) for y in _held(x)]
-    return False
-
-
-def _held(x: Any) -> list[Any]:
-    """What an opaque object has in its attributes; nothing for data and functions."""
-    if isinstance(x, functools.partial):
-        return [x.func, *x.args, *x.keywords.values()]
-    if isinstance(x, jax.Array | np.ndarray | np.generic | FunctionType | type):
-        return []
-    slots = [n for cls in type(x).__mro__ for n in getattr(cls, "__slots__", ())]
-    named = [getattr(x, n) for n in slots if isinstance(n, str) and hasattr(x, n)]
-    return [*named, *getattr(x, "__dict__", {}).values()]
-
-
-_PLAIN = {str, bytes, bool, int, float, complex, np.ndarray}

@@ -104,6 +104,11 @@ def check(
     for pair, size in size_of.items():
         sizes[size] += counts[pair]
     axes = [front.get(pair) for pair in pairs]
+    problems += [
+        _beyond(kinds.text(i), kinds.shapes[i], axes[i], n, deciders[i], place(i))
+        for i, n in kinds.reach.items()
+        if (axes[i] or 0) >= n and axes[i] is not None
+    ]
     expected = axis_size
     if expected is None and sizes:
         expected = max(sizes, key=sizes.__getitem__)
@@ -156,6 +161,27 @@ def _no_axis(
         axis=axis,
         shape=shape,
         fix=f"{share} ; to map it, {to_map}",
+    )
+
+
+def _beyond(
+    there: str,
+    shape: Shape | None,
+    axis: int | None,
+    reach: int,
+    decider: Decider,
+    place: Place,
+) -> Problem:
+    """The problem of a sparse array whose axis is not one of its batch axes."""
+    return problem(
+        "axis",
+        str(place),
+        decider,
+        there=there,
+        asked=f"axis {axis}, but n_batch={reach} of its axes can be mapped",
+        axis=axis,
+        shape=shape,
+        fix=f"to share it:  {place.shared(decider)} ; to map it, give it n_batch=1",
     )
 
 

@@ -118,7 +118,7 @@ def stack(column, axis):
 
 
 def fingerprint(x):
-    """A text that tells static data apart: its values, with their types, at any depth."""
+    """A text that tells static data apart: values with their types, at any depth."""
     return f"{type(x).__qualname__}({','.join(_parts(x))})"
 
 

@@ -28,7 +28,7 @@ def check(fast, value, expected):
         np.testing.assert_allclose(fast(value), expected, rtol=1e-6)
 
 
-# Static data ---------------------------------------------------------------------------
+# Static data ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_keys_that_are_equal():
     check(fast, {1.0: X}, 3 * X)
 
 
-# Records -------------------------------------------------------------------------------
+# Records ----------------------------------------------------------------------
 
 
 def test_a_record_that_changes_between_calls():
@@ -300,7 +300,7 @@ def test_a_bound_record():
     check(bound.batch(lambda v: v["x"] + v["y"]), value, 2 * X)
 
 
-# Transformations -----------------------------------------------------------------------
+# Transformations --------------------------------------------------------------
 
 
 def square(v):
@@ -367,7 +367,7 @@ def test_a_state_that_goes_round():
 
 
 def test_a_train_state():
-    """flax's own container, whose static fields are functions."""
+    """Flax's own container, whose static fields are functions."""
     import optax
 
     def apply_fn(params, x):

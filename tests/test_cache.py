@@ -23,7 +23,7 @@ class Body:
 
 
 def counted():
-    """A function that reads its static field, and the list of what it was traced for."""
+    """A function that reads its static field, and what it was traced for."""
     traced = []
 
     def fn(body):

@@ -10,15 +10,16 @@ import gc
 import threading
 import warnings
 import weakref
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import settings
-from tagged import Tagged, compiles
 
 import staged_axes as sa
+from tagged import Tagged, compiles
 
 ONES = np.ones(4, np.float32)
 
@@ -33,7 +34,7 @@ class Plain:
 class Counted:
     """Static data of which all have one hash; it counts how often it is asked."""
 
-    asked = collections.Counter()
+    asked: ClassVar = collections.Counter()
 
     def __init__(self, k):
         self.k = k
@@ -143,7 +144,7 @@ def test_equal_copies(double, traced, made):
 
 
 def test_changed_in_place(double, traced):
-    """A static that is changed in place is traced again, and found when changed back."""
+    """A static changed in place is traced again, and found when changed back."""
     fast, s = sa.batch(double), [1]
     for _ in range(3):
         fast(Tagged(ONES, s))
@@ -187,7 +188,7 @@ def test_python_numbers(traced):
 @pytest.mark.parametrize(
     "under",
     [
-        lambda f: jax.jit(f),
+        jax.jit,
         lambda f: jax.grad(lambda x: f(x).sum()),
         lambda f: lambda x: jax.vmap(f)(jnp.stack([x, x])),
         lambda f: lambda x: jax.lax.scan(lambda c, _: (f(c), 0), x, None, length=3),
@@ -320,7 +321,7 @@ class Gain:
 
 @pytest.mark.parametrize("form", ["function", "partial", "object", "method"])
 def test_fresh_wrapper(form):
-    """A wrapper that is made anew for the same function and options compiles nothing."""
+    """A wrapper made anew for the same function and options compiles nothing."""
     gain = Gain(2)
     partial = functools.partial(Gain.__call__, gain)
 
@@ -368,13 +369,17 @@ def test_changed_record(double, traced):
 
 
 def test_other_options(double, traced):
-    """Other output axes and sizes are other structures; other functions other programs."""
+    """Other axes and sizes are other structures; other functions other programs."""
     value = Tagged(ONES, 1)
     for _ in range(2):
         for out_axes in (0, -1, sa.AUTO):
             sa.batch(double, out_axes=out_axes)(value)
     assert len(traced) <= 3
-    sa.batch(lambda v: double(v))(value)
+
+    def other(v):
+        return double(v)
+
+    sa.batch(other)(value)
     assert len(traced) <= 4
 
 
@@ -428,7 +433,7 @@ def test_bound_counts_signatures(double, max_programs):
 
 
 def test_clear(scale, traced):
-    """After `cache_clear` nothing is kept, for all wrappers, and calls work as before."""
+    """After `cache_clear` nothing is kept, for all wrappers; calls work as before."""
     fast, same = sa.batch(scale), sa.batch(scale)
     fast(Tagged(ONES, 2.0))
     fast.cache_clear()
@@ -538,7 +543,7 @@ def test_function_and_what_it_closes_over(is_called):
     if is_called:
         for s in (1, 2):
             fast(Tagged(ONES, s))
-            jax.grad(lambda x, s=s: fast(Tagged(x, s)).sum())(ONES)
+            gradient(fast, s)
     assert alive(refs) == 3
     del fast
     assert alive(refs) == 0
@@ -570,3 +575,8 @@ def test_value_is_not_kept():
     ref = weakref.ref(value)
     del value
     assert alive([ref]) == 0
+
+
+def gradient(fast, s):
+    """The gradient of a batched function, for one static."""
+    return jax.grad(lambda x: fast(Tagged(x, s)).sum())(ONES)

@@ -799,19 +799,6 @@ def many_of_many_kinds():
 
 
 @says("""\
-BindError: value contains itself, or is nested too deep for JAX to walk.
-
-  value  list
-
-  Fix: look for a container that was put into itself
-""")
-def value_in_itself():
-    value = []
-    value.append(value)
-    spec().bind(value)
-
-
-@says("""\
 BindError: Strict cannot be built with axes in the place of arrays.
 
   bound.in_axes  TypeError: x is an array

@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import math
 import threading
 import weakref
 
@@ -11,9 +12,9 @@ import numpy as np
 import pytest
 from jax.experimental import io_callback
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from tagged import Tagged, compiles
 
 import staged_axes as sa
+from tagged import Tagged, compiles
 
 ENABLE_X64 = (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64
 # The only way that JAX 0.4.30 has, which has no name there.
@@ -26,7 +27,7 @@ ONES = np.ones(4, np.float32)
 
 
 def shared(fn, *statics, x=ONES, **options):
-    """A batched function that was called with these static data, and shared a program."""
+    """A batched function called with these static data, which shared a program."""
     fast = sa.batch(fn, **options)
     for s in statics:
         fast(Tagged(x, s))
@@ -64,7 +65,7 @@ LATER = {
 @pytest.mark.parametrize("which", LATER)
 @pytest.mark.parametrize("later_first", [0, 1])
 def test_static_that_matters_for_later_inputs(which, later_first):
-    """What was shared for some inputs is not shared for those where a static is read."""
+    """What was shared for some inputs is not where a static is read."""
     later, is_read = LATER[which]
 
     def fn(v):
@@ -205,7 +206,7 @@ def test_double_precision():
 
 
 def test_key_implementation():
-    """Keys of other random number generators, as leaves and as statics, are not mixed."""
+    """Keys of other random generators, as leaves and as statics, are not mixed."""
     fast = sa.batch(lambda v: (v.x, jax.random.bits(v.s)))
     for kind in ("threefry2x32", "rbg", "unsafe_rbg", "threefry2x32"):
         keys = jax.random.split(jax.random.key(7, impl=kind), 3)
@@ -246,6 +247,37 @@ def test_setting_for_good(name):
         jax.config.update(name, before)
     assert seen == [1, 2, 3]
     assert [listed(fast(Tagged(ONES, s)))[0][0] for s in (1, 2, 3)] == [0, 0, 0]
+
+
+def test_default_device():
+    """The default device of the call counts, for each structure."""
+    fast = shared(lambda v: v.x + 1, 1, 2)
+    for n in (0, 2):
+        with jax.default_device(jax.devices()[n]):
+            for s in (2, 1, 3):
+                assert fast(Tagged(ONES, s)).devices() == {jax.devices()[n]}
+
+
+def test_nans():
+    """Where JAX looks for NaNs, a shared program finds them, and works afterwards."""
+    fast = shared(lambda v: v.x / v.x, 1, 2)
+    for s in (2, 1, 3):
+        with jax.debug_nans(True):
+            with pytest.raises(FloatingPointError, match="nan"):
+                fast(Tagged(0 * ONES, s))
+            assert listed(fast(Tagged(ONES, s))) == [[1.0] * 4]
+        assert str(listed(fast(Tagged(0 * ONES, s)))) == "[[nan, nan, nan, nan]]"
+
+
+def test_without_jit():
+    """Where JAX compiles nothing, the function runs each time."""
+    ran = []
+    fast = shared(lambda v: ran.append(v.s) or v.x + 1, 1, 2)
+    ran.clear()
+    with jax.disable_jit():
+        for s in (1, 2, 1):
+            assert listed(fast(Tagged(ONES, s))) == [[2.0] * 4]
+    assert ran == [1, 2, 1]
 
 
 # Constants ----------------------------------------------------------------------------
@@ -295,6 +327,48 @@ def test_constant(which, use):
         )
 
 
+class Ratio(float):
+    """A float by another name."""
+
+
+class Slotted:
+    """It keeps what its `__eq__` forgets where only its own class sees it."""
+
+    __slots__ = ("__gain",)
+
+    def __init__(self, gain):
+        self.__gain = gain
+
+    def __eq__(self, other):
+        return isinstance(other, Slotted)
+
+    def __hash__(self):
+        return 0
+
+    @property
+    def gain(self):
+        return self.__gain
+
+
+LIKE = {
+    "range": ([range(0, 3, 2), range(0, 4, 2)], lambda s: s.stop),
+    "slice": ([slice(0, 1), slice(0, True)], lambda s: 2 if s.stop is True else 1),
+    "float": ([Ratio(0.0), Ratio(-0.0)], lambda s: math.copysign(1, s)),
+    "slots": ([Slotted(1), Slotted(2)], lambda s: s.gain),
+    "string": (["a", np.str_("a")], lambda s: 1 if type(s) is str else 2),
+    "order": ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], lambda s: next(iter(s.values()))),
+}
+
+
+@pytest.mark.parametrize("which", LIKE)
+def test_equal_but_not_the_same(which):
+    """What Python calls equal may still be told apart by a function."""
+    statics, read = LIKE[which]
+    fast = sa.batch(lambda v: v.x * read(v.s))
+    for s in statics * 2:
+        assert listed(fast(Tagged(ONES, s))) == [[read(s)] * 4]
+
+
 def test_equal_constants():
     """Equal constants in unequal static data are one program."""
 
@@ -333,7 +407,7 @@ def test_constant_that_is_changed_later(again):
 
 
 def test_changed_global():
-    """As for `jax.jit`: a known structure keeps what was traced, a new one sees it new."""
+    """As for `jax.jit`: a known structure keeps its trace, a new one sees it new."""
     scale = [2.0]
     fast = sa.batch(lambda v: v.x * scale[0])
     plain = jax.jit(jax.vmap(lambda v: v.x * scale[0]))
@@ -355,7 +429,7 @@ def test_functions_of_one_name():
 
 
 def test_inner_jit():
-    """Jitted functions inside, equal in name and shape, are told apart by what they do."""
+    """Jitted functions inside, equal in name and shape, are told apart."""
 
     def fn(v):
         return jax.jit(lambda x: x * v.s)(v.x)
@@ -363,6 +437,36 @@ def test_inner_jit():
     fast = sa.batch(fn)
     for s in (1.0, 2.0, 1.0, 2.0):
         assert listed(fast(Tagged(ONES, s))) == [[s] * 4]
+
+
+@pytest.mark.parametrize("how", ["jit", "grad", "vmap"])
+def test_tracer_of_the_function_around(how):
+    """A function that closes over a traced value is right for each structure."""
+
+    def total(c):
+        fast = sa.batch(lambda v: v.x * c * v.s)
+        return sum(fast(Tagged(ONES, s)).sum() for s in (1, 1.0, 2))
+
+    for c in (3.0, 5.0):
+        if how == "jit":
+            assert listed(jax.jit(total)(c)) == [16 * c]
+        elif how == "grad":
+            assert listed(jax.grad(total)(c)) == [16.0]
+        else:
+            assert listed(jax.vmap(total)(c * ONES[:2])) == [[16 * c] * 2]
+
+
+def test_batched_inside_of_batched():
+    """Batched functions call each other, and themselves, with what is static there."""
+
+    def power(v):
+        if v.s == 0:
+            return v.x
+        return fast(Tagged(jnp.stack([v.x, v.x]), v.s - 1)).sum()
+
+    fast = sa.batch(power)
+    for s in (3, 1, 0, 3):
+        assert listed(fast(Tagged(ONES, s))) == [[2.0**s] * 4]
 
 
 @pytest.mark.parametrize("form", ["cond", "scan", "while", "switch", "map"])
@@ -404,7 +508,8 @@ def test_pure_callback(reads):
     fast = sa.batch(fn)
     for s in (1, 2, 1):
         assert listed(fast(Tagged(ONES, s))) == [[float(s if reads else 1)] * 4]
-        assert calls and set(calls) == {s}
+        assert calls
+        assert set(calls) == {s}
         calls.clear()
 
 
@@ -488,6 +593,8 @@ def own_jvp(v):
 
 
 def own_vjp(v):
+    """A function with a derivative of its own, which reads the static."""
+
     @jax.custom_vjp
     def same(x):
         return x * 1
@@ -542,7 +649,8 @@ TOTAL = {
 @pytest.mark.parametrize("fn", [own_jvp, own_vjp, deep_jvp, remembered_vjp])
 def test_rule_that_reads_a_static(fn, how):
     """A derivative is by the structure's own rule, though the programs are shared."""
-    fast = shared(lambda v: fn(v), 1.0, 2.0, 3.0)
+    # A function of its own: no other test finds its programs.
+    fast = shared(lambda v: fn(v), 1.0, 2.0, 3.0)  # noqa: PLW0108
     for s in (3.0, 1.0, 2.0, 4.0):
         assert listed(TOTAL[how](fast, jnp.asarray(ONES), s)) == [[s] * 4]
         assert listed(fast(Tagged(ONES, s))) == [[1.0] * 4]
@@ -560,7 +668,7 @@ def test_tangents():
 
 def test_grad_first():
     """A structure that is known from `grad` alone shares with no wrong rule later."""
-    fast = sa.batch(lambda v: own_jvp(v))
+    fast = sa.batch(lambda v: own_jvp(v))  # noqa: PLW0108
     for s in (1.0, 2.0):
         assert listed(TOTAL["grad"](fast, jnp.asarray(ONES), s)) == [[s] * 4]
     for s in (2.0, 1.0):
@@ -694,6 +802,25 @@ def test_threads():
         assert [r.s for r in results[first]] == [(first + i) % 4 for i in range(8)]
         assert listed([r.x for r in results[first]]) == [[2.0] * 4] * 8
     assert fast.cache_info().programs == 1
+
+
+def test_threads_with_other_settings():
+    """A setting of one thread does not reach a call in another."""
+    fast, types = shared(lambda v: v.x / 3, 1, 2, x=np.ones(4)), {}
+    barrier = threading.Barrier(2)
+
+    def run(is_double):
+        with ENABLE_X64(is_double):
+            barrier.wait()
+            results = [fast(Tagged(np.ones(4), s)) for s in (1, 2, 3, 1)]
+        types[is_double] = {str(r.dtype) for r in results}
+
+    threads = [threading.Thread(target=run, args=(flag,)) for flag in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert types == {True: {"float64"}, False: {"float32"}}
 
 
 def test_shared_program_outlives_its_first_structure():
