@@ -41,14 +41,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(chosen: Sequence[Ratio | Amount], effort: Effort) -> Iterator[Row]:
     """Measure each in a new process: no row meets what another left behind."""
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal) as progress:
+    with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("", total=len(chosen))
         for benchmark in chosen:
             progress.update(task, description=benchmark.what)
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                yield process.submit(measure, benchmark, effort).result()
+                row = process.submit(measure, benchmark, effort).result()
+            progress.print(f"{row.what}: {row.measured}", highlight=False)
             progress.advance(task)
+            yield row
 
 
 if __name__ == "__main__":

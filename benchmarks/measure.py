@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping
 from statistics import median, quantiles
 from typing import Any, TypeAlias
 
-import jax
 from attrs import frozen
 
 Stopwatch: TypeAlias = Callable[[], float]
 """Does its job once and says how many seconds of the processor that took."""
 
 _SAMPLE = 1e-3  # seconds: what is quicker is repeated within one turn
-_LONG = 100
+_LONG = 100  # a number from which digits behind the point say nothing
 
 
 @frozen
@@ -60,7 +59,7 @@ class Effort:
     Attributes:
       turns: Never before this many.
       seconds: Not after this long, even where it has not settled.
-      error: Where the standard error of the median ratio is below this part of it.
+      error: Not once the standard error of the median ratio is this part of it.
     """
 
     turns: int
@@ -108,34 +107,26 @@ def once(prepare: Callable[[], Any], call: Callable[[Any], Any]) -> Stopwatch:
 
 
 def _timed(call: Callable[[], Any], number: int) -> float:
-    """Seconds for one of these calls, without garbage collection."""
+    """Seconds for one of these calls, without garbage collection.
+
+    Results are not waited for: small programs run within the call on a CPU, and on
+    other devices what is timed is the call.
+    """
     gc.disable()
     try:
         begun = time.process_time()
         for _ in range(number):
-            result = call()
-        jax.block_until_ready(result)
+            call()
         return (time.process_time() - begun) / number
     finally:
         gc.enable()
 
 
 def _compare(benchmark: Ratio, effort: Effort) -> Row:
-    """Takes turns until the ratio has settled."""
-    sides = benchmark.sides()
-    ours, base, *peers = sides
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    order, begun = list(sides), time.monotonic()
-    while True:
-        for name in order:
-            times[name].append(sides[name]())
-        order.reverse()  # whoever went first goes last, as in A B B A
-        turns, elapsed = len(times[ours]), time.monotonic() - begun
-        if turns < effort.turns:
-            continue
-        ratio, error = _ratio(times[ours], times[base])
-        if error < effort.error * ratio or elapsed > effort.seconds:
-            break
+    """The times of all sides, as multiples of the second one's."""
+    times = _take_turns(benchmark.sides(), effort)
+    ours, base, *peers = times
+    ratio, error = _ratio(times[ours], times[base])
     return Row(
         what=benchmark.what,
         against=f"{base}, {_duration(median(times[base]))}",
@@ -144,6 +135,28 @@ def _compare(benchmark: Ratio, effort: Effort) -> Row:
         peers=", ".join(f"{p} {_ratio(times[p], times[base])[0]:.1f}" for p in peers),
         is_met=ratio <= benchmark.goal,
     )
+
+
+def _take_turns(
+    sides: Mapping[str, Stopwatch], effort: Effort
+) -> Mapping[str, list[float]]:
+    """The times of each side, turn by turn, until the first ratio has settled."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    ours, base, *_ = times.values()
+    order, end = list(sides), time.monotonic() + effort.seconds
+    while len(ours) < effort.turns or (
+        time.monotonic() < end and not _has_settled(ours, base, effort.error)
+    ):
+        for name in order:
+            times[name].append(sides[name]())
+        order.reverse()  # whoever went first goes last, as in A B B A
+    return times
+
+
+def _has_settled(times: list[float], base: list[float], part: float) -> bool:
+    """Is the standard error no more than this part of the ratio?"""
+    ratio, error = _ratio(times, base)
+    return error <= part * ratio
 
 
 def _ratio(times: list[float], base: list[float]) -> tuple[float, float]:

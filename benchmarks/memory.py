@@ -1,4 +1,4 @@
-"""What many static values leave behind, and what is copied of a large field."""
+"""What many static values leave behind, and what is copied of a large leaf."""
 
 import gc
 import re
@@ -9,12 +9,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import staged_axes as sa
-from benchmarks.models import Model, make, record, touch, unseen
+from benchmarks.models import BATCH, Model, make, record, touch, unseen
 from benchmarks.peers import Function, one_jit
 
 _PROCESS = Path("/proc/self")
+_ROW = 2**18  # float32 numbers in a MiB
 
 
 def structures(values: int) -> Mapping[str, float]:
@@ -39,32 +41,44 @@ def growth(values: int, by_hand_values: int) -> Mapping[str, float]:
 
 
 def broadcast(mebibytes: int) -> Mapping[str, float]:
-    """MiB that making a batch takes, of a model whose shared field is so large."""
-    bound = record().bind(make(leaves=2))
+    """MiB that a batch of a model takes whose shared and mapped leaf are so large."""
     model = _large(mebibytes)
-    return {
-        "staged_axes": _peak(lambda: bound.broadcast(model, 2)),
-        "a copy": _peak(lambda: jnp.copy(model.bodies[0].size)),
-    }
+    body = model.bodies[0].replace(mass=np.ones((mebibytes, _ROW), np.float32))
+    model = model.replace(bodies=(body,))
+    bound = record().bind(make(leaves=2))
+    return _against_copy(model, lambda: bound.broadcast(model, BATCH))
 
 
 def vary(mebibytes: int) -> Mapping[str, float]:
-    """MiB that putting in a batched array takes, beside so large a shared field."""
-    spec, model = sa.AxesBuilder(default=None), _large(mebibytes)
-    masses = {"bodies[0].mass": jnp.ones(2)}
-    return {
-        "staged_axes": _peak(lambda: spec.vary(model, masses)),
-        "a copy": _peak(lambda: jnp.copy(model.bodies[0].size)),
-    }
+    """MiB that putting in a batched array takes, beside so large a shared leaf."""
+    model, spec = _large(mebibytes), record()
+    masses = {"bodies[0].mass": jnp.ones(BATCH)}
+    return _against_copy(model, lambda: spec.vary(model, masses))
+
+
+def take(mebibytes: int) -> Mapping[str, float]:
+    """MiB that one example out of a batch takes, with so large a shared leaf."""
+    spec = record()
+    many = spec.vary(_large(mebibytes), {"bodies[0].mass": jnp.ones(BATCH)})
+    bound = spec.bind(many)
+    return _against_copy(many, lambda: bound.take(many, 0))
 
 
 def _large(mebibytes: int) -> Model:
-    """One example of a model, in this process's memory."""
+    """One example of a model with so large a shared leaf, in this process's memory."""
     model = make(leaves=2)
     with jax.default_device(jax.devices("cpu")[0]):
-        size = jnp.ones((mebibytes, 2**18)).block_until_ready()
+        size = jnp.ones((mebibytes, _ROW)).block_until_ready()
     body = model.bodies[0].replace(mass=jnp.ones(()), size=size)
     return model.replace(bodies=(body,))
+
+
+def _against_copy(model: Model, call: Callable[[], Any]) -> Mapping[str, float]:
+    """MiB at the peak of a call, and at that of one copy of the shared leaf."""
+    return {
+        "staged_axes": _peak(call),
+        "a copy": _peak(lambda: jnp.copy(model.bodies[0].size)),
+    }
 
 
 def _growth(call: Function, models: Iterator[Model], values: int) -> float:

@@ -10,7 +10,7 @@ from flax import struct
 
 import staged_axes as sa
 
-_BATCH = 8
+BATCH = 8
 _STEPS = 100
 _SECONDS = 0.01
 
@@ -38,7 +38,7 @@ def make(leaves: int) -> Model:
     return Model(
         tuple(
             Body(
-                mass=jnp.linspace(1.0, 2.0, _BATCH) + i,
+                mass=jnp.linspace(1.0, 2.0, BATCH) + i,
                 size=jnp.full(3, 1.0 + i),
                 name=f"body {i}",
                 parent=i - 1,

@@ -11,14 +11,14 @@ from benchmarks.calls import one, variants
 from benchmarks.compiles import compiles, first, new_static
 from benchmarks.imports import imports
 from benchmarks.measure import Amount, Effort, Ratio
-from benchmarks.memory import broadcast, growth, structures, vary
+from benchmarks.memory import broadcast, growth, structures, take, vary
 
 FULL = Effort(turns=9, seconds=30, error=0.005)
 QUICK = Effort(turns=2, seconds=0, error=0)
 
 # Leaves -> the goal for one model, the goal for many in turn.
 _CALLS = {2: (1.15, 1.25), 20: (1.10, 1.15), 200: (1.08, 1.10), 2_000: (1.05, 1.10)}
-_COMPILED = 20_000  # leaves in all the programs by hand of one row: they take long
+_COMPILED = 10_000  # leaves in all the programs by hand of one row: they take long
 
 
 def benchmarks(*, quick: bool = False) -> list[Ratio | Amount]:
@@ -50,20 +50,15 @@ def benchmarks(*, quick: bool = False) -> list[Ratio | Amount]:
         Ratio(f"cold bind, {leaves:,} leaves", 3, partial(cold, leaves, decisions)),
         Ratio(f"bind again, {leaves:,} leaves", 3, partial(again, leaves, decisions)),
         Ratio("import", 1.10, imports),
-        Amount(
-            f"structures held after {many:,} static values",
-            256,
-            "",
-            partial(structures, many),
+        *(
+            Amount(f"{act}, {size:,} MiB", 8, "MiB", partial(run, size))
+            for act, run in [("broadcast", broadcast), ("vary", vary), ("take", take)]
         ),
+        Amount(f"programs, {many:,} static values", 256, "", partial(structures, many)),
         Amount(
             f"memory for each of {crowd:,} static values",
             1,
             "KiB",
             partial(growth, crowd, crowd // 30),
         ),
-        Amount(
-            f"broadcast beside {size:,} MiB shared", 8, "MiB", partial(broadcast, size)
-        ),
-        Amount(f"vary beside {size:,} MiB shared", 8, "MiB", partial(vary, size)),
     ]
