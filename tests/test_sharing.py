@@ -1,10 +1,13 @@
 """A program that two structures share is right for both, whatever comes later."""
 
+import collections
+import dataclasses
 import gc
 import inspect
 import math
 import threading
 import weakref
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +17,7 @@ from jax.experimental import io_callback
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import staged_axes as sa
+from explicit_loop import fingerprint, number
 from tagged import Tagged, compiles
 
 ENABLE_X64 = (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64
@@ -24,6 +28,32 @@ SEQUENTIAL = (
     else {}
 )
 ONES = np.ones(4, np.float32)
+
+
+class Items(list):
+    """A list by another name."""
+
+
+class Row(tuple):
+    """A tuple by another name."""
+
+    __slots__ = ()
+
+
+@dataclasses.dataclass
+class Setting:
+    """It is read by content, since it has no hash."""
+
+    gain: object
+
+
+class Pair(NamedTuple):
+    a: object
+    b: object
+
+
+class Single(NamedTuple):
+    a: object
 
 
 def shared(fn, *statics, x=ONES, **options):
@@ -355,6 +385,10 @@ LIKE = {
     "slice": ([slice(0, 1), slice(0, True)], lambda s: 2 if s.stop is True else 1),
     "float": ([Ratio(0.0), Ratio(-0.0)], lambda s: math.copysign(1, s)),
     "slots": ([Slotted(1), Slotted(2)], lambda s: s.gain),
+    "tuple": ([(1,), Single(1), Row([1])], lambda s: len(type(s).__name__)),
+    "list": ([[1], Items([1])], lambda s: len(type(s).__name__)),
+    "dict": ([{"a": 1}, collections.OrderedDict(a=1)], lambda s: len(type(s).__name__)),
+    "inside": ([((1,),), (Single(1),)], lambda s: len(type(s[0]).__name__)),
     "string": (["a", np.str_("a")], lambda s: 1 if type(s) is str else 2),
     "order": ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], lambda s: next(iter(s.values()))),
 }
@@ -726,6 +760,58 @@ def test_output_of_a_changed_static():
     held.append(2)
     assert fast(Tagged(ONES, [1])).s == [1]
     assert fast(Tagged(ONES, held)).s == [1, 2]
+
+
+CHANGES = {
+    "list": (lambda: [1], lambda s: s.append(2)),
+    "dict": (lambda: {"a": 1}, lambda s: s.update(a=2)),
+    "set": (lambda: {1}, lambda s: s.add(2)),
+    "deque": (lambda: collections.deque([1]), lambda s: s.append(2)),
+    "ordered": (lambda: collections.OrderedDict(a=1), lambda s: s.update(b=2)),
+    "nested": (lambda: ([1], {"k": [2]}), lambda s: s[1]["k"].append(3)),
+    "array": (lambda: np.array([1, 2]), lambda s: s.__iadd__(1)),
+    "arrays": (lambda: [(np.array([1, 2]),)], lambda s: s[0][0].fill(3)),
+    "objects": (lambda: np.array([[1], None], object), lambda s: s[0].append(2)),
+    "dataclass": (lambda: Setting(1), lambda s: setattr(s, "gain", 2)),
+    "deep": (lambda: Setting([np.array([1])]), lambda s: s.gain[0].fill(2)),
+    "list subclass": (lambda: Items([1]), lambda s: s.append(2)),
+    "tuple subclass": (lambda: Row([[1]]), lambda s: s[0].append(2)),
+    "named tuple": (lambda: Pair([1], 2), lambda s: s.a.append(2)),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_what_can_change(kind):
+    """Each kind of static data may change: the output is that of its content now."""
+    made, change = CHANGES[kind]
+    fast = sa.batch(lambda v: Tagged(v.x * number(v.s), v.s))
+    held = made()
+    for _ in range(2):
+        for s in (held, made(), held):
+            result = fast(Tagged(ONES, s))
+            assert fingerprint(result.s) == fingerprint(s)
+            assert listed(result.x) == [[float(number(s))] * 4]
+        change(held)
+
+
+@pytest.mark.parametrize("kind", ["array", "deep", "arrays"])
+def test_constants_that_can_change(kind):
+    """An array deep in the static data is the constant that it was."""
+    made, change = CHANGES[kind]
+
+    def fn(v):
+        s = v.s.gain if isinstance(v.s, Setting) else v.s
+        while not isinstance(s, np.ndarray):
+            s = s[0]
+        return v.x * s
+
+    fast, held = sa.batch(fn), made()
+    first = listed(fast(Tagged(ONES, held)))
+    change(held)
+    slope = jax.grad(lambda x: fast(Tagged(x, made())).sum())(ONES)
+    assert listed(slope) == [[sum(first[0][0])] * 4]
+    assert listed(fast(Tagged(ONES, held))) != first
+    assert listed(fast(Tagged(ONES, made()))) == first
 
 
 def test_changed_output():
