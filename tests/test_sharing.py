@@ -1,13 +1,11 @@
 """A program that two structures share is right for both, whatever comes later."""
 
 import collections
-import dataclasses
 import gc
 import inspect
 import math
 import threading
 import weakref
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import staged_axes as sa
 from explicit_loop import fingerprint, number
-from tagged import Tagged, compiles
+from tagged import Items, Row, Setting, Single, Tagged, compiles
 
 ENABLE_X64 = (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64
 # The only way that JAX 0.4.30 has, which has no name there.
@@ -28,32 +26,6 @@ SEQUENTIAL = (
     else {}
 )
 ONES = np.ones(4, np.float32)
-
-
-class Items(list):
-    """A list by another name."""
-
-
-class Row(tuple):
-    """A tuple by another name."""
-
-    __slots__ = ()
-
-
-@dataclasses.dataclass
-class Setting:
-    """It is read by content, since it has no hash."""
-
-    gain: object
-
-
-class Pair(NamedTuple):
-    a: object
-    b: object
-
-
-class Single(NamedTuple):
-    a: object
 
 
 def shared(fn, *statics, x=ONES, **options):
@@ -776,7 +748,7 @@ CHANGES = {
     "deep": (lambda: Setting([np.array([1])]), lambda s: s.gain[0].fill(2)),
     "list subclass": (lambda: Items([1]), lambda s: s.append(2)),
     "tuple subclass": (lambda: Row([[1]]), lambda s: s[0].append(2)),
-    "named tuple": (lambda: Pair([1], 2), lambda s: s.a.append(2)),
+    "named tuple": (lambda: Single([1]), lambda s: s.a.append(2)),
 }
 
 
