@@ -1,9 +1,9 @@
-"""A node with static data, and a count of what JAX compiles."""
+"""A node with static data, kinds of such data, and a count of what JAX compiles."""
 
 import collections
 import contextlib
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -33,6 +33,29 @@ class Tagged:
     def tree_unflatten(cls, s, children):
         x, w = children
         return cls(x, s, w)
+
+
+class Items(list):
+    """A list by another name."""
+
+
+class Row(tuple):
+    """A tuple by another name."""
+
+    __slots__ = ()
+
+
+class Single(NamedTuple):
+    """A tuple with a name for its item."""
+
+    a: Any
+
+
+@dataclasses.dataclass
+class Setting:
+    """It has an `__eq__`, so no hash: it is told by what it holds."""
+
+    gain: Any
 
 
 @contextlib.contextmanager

@@ -6,11 +6,8 @@ to 12 calls, and 1,000 of 3 to 6 calls from two threads each: at least 12,000 ca
 
 import copy
 import dataclasses
-import enum
 import functools
 import threading
-from collections import OrderedDict
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,136 +26,7 @@ from explicit_loop import (
     stack,
     stacked,
 )
-
-# What calls are made of --------------------------------------------------------------
-
-
-@jax.tree_util.register_pytree_with_keys_class
-@dataclasses.dataclass
-class Model:
-    """A node with a mapped leaf, another, a subtree, and static data."""
-
-    x: Any
-    w: Any
-    more: Any
-    s: Any
-
-    def tree_flatten_with_keys(self):
-        names = ("x", "w", "more")
-        keys = map(jax.tree_util.GetAttrKey, names)
-        return tuple((key, getattr(self, key.name)) for key in keys), self.s
-
-    @classmethod
-    def tree_unflatten(cls, s, children):
-        return cls(*children, s)
-
-
-class Level(enum.IntEnum):
-    LOW = 0
-    HIGH = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Frozen:
-    gain: Any
-
-
-@dataclasses.dataclass
-class Setting:
-    """It has an `__eq__`, so no hash, and can be changed in place."""
-
-    gain: Any
-
-
-@dataclasses.dataclass
-class Forgetful:
-    """Its `__eq__` forgets what it holds."""
-
-    gain: Any
-
-    def __eq__(self, other):
-        return isinstance(other, Forgetful)
-
-    def __hash__(self):
-        return 0
-
-
-class Pair(NamedTuple):
-    a: Any
-
-
-def double(x):
-    """Twice."""
-    return x * 2
-
-
-def triple(x):
-    """Three times."""
-    return x * 3
-
-
-# Families of static data in which much is equal for Python, and nothing is the same.
-STATICS = [
-    [1, 1.0, True, 1 + 0j, Level.HIGH, np.float64(1), np.float32(1), np.int32(1)],
-    [0, 0.0, -0.0, False, Level.LOW, None, "", (), np.bool_(False), complex(0, -0.0)],
-    [(1,), (1.0,), (True,), [1], [1.0], Pair(1), {1}, {1.0}, frozenset({1}), range(1)],
-    [{"a": 0.0}, {"a": -0.0}, {"a": 0}, OrderedDict(a=0), {"b": 0}, {0: 0}, {False: 0}],
-    [([1], {"k": [2]}), ([1], {"k": (2,)}), [[1], {"k": [2]}], ((1.0,), {"k": [2]})],
-    [
-        np.array([1, 2]),
-        np.array([1.0, 2.0]),
-        np.array([[1, 2]]),
-        np.array([1, 2], "i1"),
-    ],
-    [Frozen(1), Frozen(1.0), Frozen((True,)), Setting(1), Setting(1.0), Setting([1])],
-    [
-        Forgetful(1),
-        Forgetful(2),
-        Forgetful(True),
-        double,
-        triple,
-        "double",
-        np.str_("double"),
-        b"double",
-        float("nan"),
-    ],
-]
-LEAVES = [
-    [
-        2,
-        2.0,
-        True,
-        np.float32(2),
-        np.int8(2),
-        np.array(2),
-        np.array(2.0),
-        jnp.float32(2),
-    ],
-    ["two", "three", double, triple, Setting(2), Setting(3), Frozen(2), 2.0, None],
-    [np.array([2, 3]), np.array([2.0, 3.0], np.float32), jnp.array([2, 3]), 0.0, -0.0],
-]
-SUBTREES = [
-    [None, (), [], {}, (2.0,), [2.0], Pair(2.0), (2,), (None,)],
-    [{1: 2.0}, {True: 2.0}, {1.0: 2.0}, {"1": 2.0}, OrderedDict({1: 2.0}), {1: "2"}],
-]
-
-
-def weak(shape):
-    """An array of weak type."""
-    return jnp.broadcast_to(jnp.asarray(3.0), shape)
-
-
-BATCHES = [
-    lambda shape: np.ones(shape, np.float32),
-    lambda shape: np.full(shape, 2.0),
-    lambda shape: jnp.asarray(np.full(shape, 5, np.float32)),
-    weak,
-    lambda shape: np.arange(np.prod(shape), dtype=np.int32).reshape(shape),
-    lambda shape: np.full(shape, 2, jnp.bfloat16),
-    lambda shape: np.full(shape, 3, np.int8),
-    lambda shape: np.ones(shape, bool),
-]
-SHAPES = [(2,), (3,), (2, 2), (2, 3)]
+from materials import BATCHES, LEAVES, SHAPES, STATICS, SUBTREES, Model, mutate
 
 
 def functions():
@@ -286,7 +154,7 @@ class Clear:
     fn: int
 
 
-few = st.integers(0, 9)
+few = st.integers(0, 3)
 UNDERS = ["", "", "", "", "jit", "grad", "vmap", "scan"]
 WRAPPERS = ["kept", "kept", "kept", "again", "spec", "copied", "bound", "bound before"]
 
@@ -295,8 +163,7 @@ def calls(wrappers):
     """Calls through these wrappers."""
     return st.builds(
         Call,
-        *[st.integers(0, 3), st.sampled_from(range(8)), st.integers(0, 3)],
-        *[few, few, few, st.none() | few, st.booleans()],
+        *[few, few, few, few, few, few, st.none() | few, st.booleans()],
         st.sampled_from(wrappers),
         st.sampled_from(UNDERS),
     )
@@ -309,31 +176,33 @@ changes = st.one_of(
         st.sampled_from([None, None, STATIC, STATIC, 0]),
     ),
     st.builds(Mutate, few, few),
-    st.builds(Clear, st.integers(0, 3)),
-)
-families = st.tuples(
-    *[st.sampled_from(of) for of in (STATICS, LEAVES, SUBTREES)],
-    st.integers(0, 8),
-    st.sampled_from([1, 2, 256]),
-    st.sampled_from([0, sa.AUTO, -1]),
+    st.builds(Clear, few),
 )
 
 
-def mutate(x):
-    """Change in place what can be changed."""
-    if isinstance(x, list):
-        x.append(1)
-    elif isinstance(x, dict):
-        x.update({key: (held,) for key, held in x.items()})
-    elif isinstance(x, set):
-        x.add(len(x) + 1)
-    elif isinstance(x, np.ndarray):
-        x += 1
-    elif isinstance(x, Setting):
-        x.gain = (x.gain,)
-    elif isinstance(x, tuple):
-        for part in x:
-            mutate(part)
+def some(options, most):
+    """A few of the options, some of them twice."""
+    return st.lists(st.sampled_from(options), min_size=1, max_size=most)
+
+
+def of_one(families, most):
+    """A few of one family."""
+    return st.sampled_from(families).flatmap(lambda family: some(family, most))
+
+
+# A sequence is made of few things, so that its calls often meet what is known.
+materials = st.fixed_dictionaries(
+    {
+        "statics": of_one(STATICS, 4),
+        "leaves": of_one(LEAVES, 3),
+        "subtrees": of_one(SUBTREES, 2),
+        "batches": some(BATCHES, 2),
+        "shapes": some(SHAPES, 2),
+        "group": st.integers(0, 8),
+        "max_programs": st.sampled_from([1, 2, 256]),
+        "out_axis": st.sampled_from([0, sa.AUTO, -1]),
+    }
+)
 
 
 def pick(options, i):
@@ -382,10 +251,20 @@ LOOP_UNDER = {
 class Sequence:
     """What a sequence of calls is made of, and what it has made so far."""
 
-    def __init__(self, statics, leaves, subtrees, group, max_programs, out_axis):
+    def __init__(
+        self,
+        statics,
+        leaves,
+        subtrees,
+        batches,
+        shapes,
+        group,
+        max_programs,
+        out_axis,
+    ):
         # A copy, since steps change them in place.
         self.statics, self.leaves = copy.deepcopy((statics, leaves))
-        self.subtrees = subtrees
+        self.subtrees, self.batches, self.shapes = subtrees, batches, shapes
         self.functions = functions()[group]
         self.out_axis = out_axis
         self.spec = sa.AxesBuilder(default=0)
@@ -422,7 +301,7 @@ class Sequence:
         static, leaf = pick(self.statics, step.static), pick(self.leaves, step.leaf)
         if step.is_equal_copy:
             static, leaf = copy.deepcopy((static, leaf))
-        x = BATCHES[step.batch](SHAPES[step.shape])
+        x = pick(self.batches, step.batch)(pick(self.shapes, step.shape))
         value = Model(x, leaf, pick(self.subtrees, step.subtree), static)
         flags = {} if step.flag is None else {"flag": pick(self.statics, step.flag)}
         fn = pick(self.functions, step.fn)
@@ -493,10 +372,10 @@ class Sequence:
 rounds = st.tuples(st.lists(changes, max_size=2), calls(WRAPPERS))
 
 
-@given(families, st.lists(rounds, min_size=6, max_size=12))
-def test_sequences(family, taken):
+@given(materials, st.lists(rounds, min_size=6, max_size=12))
+def test_sequences(made_of, taken):
     """Whatever came before, a call gives what the loop gives, or fails as it does."""
-    sequence = Sequence(*family)
+    sequence = Sequence(**made_of)
     for changed, call in taken:
         for step in changed:
             sequence.change(step)
@@ -504,10 +383,10 @@ def test_sequences(family, taken):
     sequence.check_bounds()
 
 
-@given(families, st.lists(calls(WRAPPERS[:6]), min_size=3, max_size=6))
-def test_threads(family, taken):
+@given(materials, st.lists(calls(WRAPPERS[:6]), min_size=3, max_size=6))
+def test_threads(made_of, taken):
     """So do calls from several threads at once, while another one drops programs."""
-    sequence = Sequence(*family)
+    sequence = Sequence(**made_of)
     both = [sequence.both(step) for step in taken]
     expected = [outcome(looped) for _, looped in both]
     barrier = threading.Barrier(3)
