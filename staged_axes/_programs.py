@@ -95,9 +95,8 @@ class Program:
 
     Attributes:
       jitted: The function.
-      computation: Its jaxpr.
-      inputs: How many inputs it takes.
-      donated: Those that it may overwrite, by number.
+      computation: Its jaxpr, which the key refers to.
+      key: That of the computation; None for one that is like no other.
       output: How to put an output together.
       gives_tree: Does the function do so itself? Else it gives a list of arrays.
       is_told: Have listeners been told of it?
@@ -105,23 +104,10 @@ class Program:
 
     jitted: Any
     computation: Any
-    inputs: int
-    donated: tuple[int, ...]
+    key: Key | None
     output: Output
     gives_tree: bool
     is_told: bool = field(default=False, init=False)
-    _key: Any = ()
-
-    def key(self) -> Key | None:
-        """The key of the computation, worked out when first asked for."""
-        if self._key == ():
-            key = computation_key(self.computation, self.inputs)
-            self._key = None if key is None else (key, self.donated)
-        return self._key  # type: ignore[no-any-return]
-
-    def drop_key(self) -> None:
-        """Forgets the key, which can be as large as the computation."""
-        self._key = None
 
     def arrays(self, out: Any) -> Sequence[Any]:
         """The arrays in what the function gave."""
@@ -269,5 +255,6 @@ def trace(
         traced = jitted.trace(*taker(parts.inputs)(leaves))
     finally:
         job.clear()
-    inputs = len(parts.inputs)
-    return Program(jitted, traced.jaxpr, inputs, parts.donated, *outputs[0])
+    # At once: what the function closes over may change before there is another program.
+    key = computation_key(traced.jaxpr, len(parts.inputs))
+    return Program(jitted, traced.jaxpr, key and (key, parts.donated), *outputs[0])
