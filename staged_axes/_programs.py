@@ -16,12 +16,16 @@ was compiled before (`_computation`), that program runs instead. This cannot be 
 - Jaxprs, not lowered text, are compared: they hold the branches for every platform and
   every constant in full, whatever the text would elide or hoist out.
 - Effects, ordered or not, and callbacks to Python are never shared.
-- The output's structure and its leaves that are no arrays belong to the entry, not to
-  the program.
-- Derivative rules are not part of the key, so a call under `grad`, `jvp`, `vmap` or
-  `jit`, one of whose inputs is a tracer, uses the structure's own trace.
-- Constants that are tracers are never shared, and donation is the same for all
-  programs that can meet here.
+- Constants are what they were when the function was traced, in both programs and at
+  any later time: the function saw copies of the static data that can change in place
+  (`_snapshot`), and arrays of NumPy that it closes over are copied before they are
+  compared. One that closes over a tracer is never shared.
+- The output's structure, and its leaves that are no arrays, belong to the entry, not
+  to the program.
+- Derivative rules are not part of the key, so a call one of whose inputs is a tracer,
+  as under `grad`, `vmap` or `jit`, uses the structure's own trace.
+- The inputs that may be overwritten are part of the key, and so is everything else
+  that `batch` was told, because only programs of equal options meet here.
 
 **Keeping.** An entry holds its program, a program nothing of the user's function, so
 the function, and with it all its programs, can be collected. The registry that lets a
