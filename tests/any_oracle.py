@@ -136,4 +136,6 @@ def numbers(x):
     if is_key(x):
         return np.asarray(jax.random.key_data(x), np.float64)
     plain = np.asarray(x)
+    if plain.dtype == jax.dtypes.float0:  # no numbers in it; NumPy 1 cannot cast it
+        return np.zeros(plain.shape)
     return plain.astype(np.complex128 if plain.dtype.kind == "c" else np.float64)
