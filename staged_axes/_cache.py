@@ -219,11 +219,9 @@ class Programs:
     def same(self, own: Program) -> Program:
         """The program that was compiled for the same computation, else `own`."""
         self._traces += 1
-        others = list(self._compiled)
-        key = own.key() if others else None
-        for other in others:
-            if key is not None and other.key() == key:
-                own.drop_key()
+        for other in list(self._compiled):
+            if own.key is not None and other.key == own.key:
+                own.key = None  # it can be as large as the computation
                 return other
         self._compile(own)
         return own

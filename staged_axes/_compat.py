@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
 
 import jax
@@ -60,6 +60,20 @@ def trace_settings() -> Hashable:
     """All settings by which JAX tells one trace of a function from another."""
     settings: Hashable = _trace_context()  # type: ignore[no-untyped-call]
     return settings
+
+
+def constants(jaxpr: Any) -> Sequence[Any]:
+    """The constants of a jaxpr; those of NumPy are copied first, once and for all.
+
+    JAX keeps the arrays that a function used, not what they held, and reads them again
+    for each device. Its list of them is its own, and can be written to.
+    """
+    found: Any = getattr(jaxpr, "consts", ())
+    for i, x in enumerate(found):
+        if isinstance(x, np.ndarray) and (x.flags.writeable or x.base is not None):
+            found[i] = x.copy()
+            found[i].flags.writeable = False
+    return found  # type: ignore[no-any-return]
 
 
 def is_jit_disabled() -> bool:

@@ -20,7 +20,7 @@ import jax
 import numpy as np
 from attrs import define, field
 
-from staged_axes._compat import equation_settings
+from staged_axes._compat import constants, equation_settings
 from staged_axes._content import Key, Reader, Uncomparable
 
 # What `custom_jvp` and `custom_vjp` keep for derivatives, in JAX 0.4.30 to 0.12.0.1. A
@@ -38,7 +38,9 @@ class _Unlike(Exception):  # noqa: N818 (a signal that never leaves this file)
 def computation_key(jaxpr: Any, inputs: int) -> Key | None:
     """The key of a traced computation; None for one that is like no other.
 
-    It holds identities, and is good for as long as the jaxpr is kept.
+    It holds identities, and is good for as long as the jaxpr is kept. The constants
+    that NumPy made are replaced by copies, so that what they hold now is what JAX will
+    compile at any later time.
 
     Args:
       jaxpr: What was traced.
@@ -70,7 +72,7 @@ class _Walk:
         return self.seen[id(jaxpr)]
 
     def _jaxpr(self, jaxpr: Any) -> Key:
-        consts = tuple(self.read(x) for x in getattr(jaxpr, "consts", ()))
+        consts = tuple(self.read(x) for x in constants(jaxpr))
         inner = getattr(jaxpr, "jaxpr", jaxpr)
         if inner.effects:
             raise _Unlike
@@ -121,11 +123,6 @@ class _Walk:
 
     def read(self, x: Any) -> Key:
         """The key of a parameter or constant."""
-        # JAX has numbers with a dtype, which compare as plain ones: 0.0 as -0.0.
-        if isinstance(x, float) and type(x) is not float:
-            return (type(x), str(getattr(x, "dtype", "")), float.hex(x))
-        if isinstance(x, complex) and type(x) is not complex:
-            return (type(x), str(getattr(x, "dtype", "")), x.real.hex(), x.imag.hex())
         if isinstance(x, np.ndarray | jax.Array) and not isinstance(x, jax.core.Tracer):
             kind, *rest = self.reader.read_array(x)
             # A digest: constants may be large, and JAX keeps them already.

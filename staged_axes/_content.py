@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import sys
 import types
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeAlias
@@ -77,14 +78,11 @@ class Reader:
         kind: Any = type(x)
         if kind in _EXACT:
             return (kind, x)
-        if kind is float:
-            return (kind, x.hex())
         if kind in (range, slice):
             return (kind, *map(self.read, (x.start, x.stop, x.step)))
-        if isinstance(x, float) and not isinstance(x, np.generic):
-            return (kind, float.hex(x), *self._extra(x))
-        if kind is complex:
-            return (kind, x.real.hex(), x.imag.hex())
+        if isinstance(x, float | complex) and not isinstance(x, np.generic):
+            # JAX has subclasses, with a dtype.
+            return (kind, float.hex(x.real), float.hex(x.imag), *self._extra(x))
         if isinstance(x, _MUTABLE):
             self.is_stable = False
         if isinstance(x, _SEQUENCES) and _compares_like(kind, _SEQUENCES):
@@ -195,10 +193,13 @@ def _attributes(x: Any, above: set[int]) -> Key:
         *(name for c in type(x).__mro__ for name in _slots(c)),
         *getattr(x, "__dict__", ()),
     ]
+    # Decimals, dates and the like hide what they hold, and show it: 1.0 and 1.00.
+    is_standard = type(x).__module__.split(".")[0] in sys.stdlib_module_names
     try:
-        return tuple(
+        held = [
             (name, reader.read(getattr(x, name))) for name in names if hasattr(x, name)
-        )
+        ]
+        return (repr(x) if is_standard else "", *held)
     except (RecursionError, Uncomparable):
         return None
 
@@ -252,7 +253,7 @@ def parts_of(x: Any) -> Callable[[Any], Iterable[Any]] | None:
     """How to list what an unhashable object is made of, where its class tells."""
     if _tree.is_node(x):
         return lambda node: (*jtu.tree_leaves(node), jtu.tree_structure(node))
-    if hasattr(type(x), "__dataclass_fields__") or hasattr(type(x), "__attrs_attrs__"):
+    if _tree.declares_fields(type(x)):
         return lambda thing: _tree.attributes(thing).items()
     return None
 

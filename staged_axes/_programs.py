@@ -16,12 +16,16 @@ was compiled before (`_computation`), that program runs instead. This cannot be 
 - Jaxprs, not lowered text, are compared: they hold the branches for every platform and
   every constant in full, whatever the text would elide or hoist out.
 - Effects, ordered or not, and callbacks to Python are never shared.
-- The output's structure and its leaves that are no arrays belong to the entry, not to
-  the program.
-- Derivative rules are not part of the key, so a call under `grad`, `jvp`, `vmap` or
-  `jit`, one of whose inputs is a tracer, uses the structure's own trace.
-- Constants that are tracers are never shared, and donation is the same for all
-  programs that can meet here.
+- Constants are what they were when the function was traced, in both programs and at
+  any later time: the function saw copies of the static data that can change in place
+  (`_snapshot`), and arrays of NumPy that it closes over are copied before they are
+  compared. One that closes over a tracer is never shared.
+- The output's structure, and its leaves that are no arrays, belong to the entry, not
+  to the program.
+- Derivative rules are not part of the key, so a call one of whose inputs is a tracer,
+  as under `grad`, `vmap` or `jit`, uses the structure's own trace.
+- The inputs that may be overwritten are part of the key, and so is everything else
+  that `batch` was told, because only programs of equal options meet here.
 
 **Keeping.** An entry holds its program, a program nothing of the user's function, so
 the function, and with it all its programs, can be collected. The registry that lets a
@@ -96,9 +100,8 @@ class Program:
 
     Attributes:
       jitted: The function.
-      computation: Its jaxpr.
-      inputs: How many inputs it takes.
-      donated: Those that it may overwrite, by number.
+      computation: Its jaxpr, which the key refers to.
+      key: That of the computation; None for one that is like no other.
       output: How to put an output together.
       gives_tree: Does the function do so itself? Else it gives a list of arrays.
       is_told: Have listeners been told of it?
@@ -106,23 +109,10 @@ class Program:
 
     jitted: Any
     computation: Any
-    inputs: int
-    donated: tuple[int, ...]
+    key: Key | None
     output: Output
     gives_tree: bool
     is_told: bool = field(default=False, init=False)
-    _key: Any = ()
-
-    def key(self) -> Key | None:
-        """The key of the computation, worked out when first asked for."""
-        if self._key == ():
-            key = computation_key(self.computation, self.inputs)
-            self._key = None if key is None else (key, self.donated)
-        return self._key  # type: ignore[no-any-return]
-
-    def drop_key(self) -> None:
-        """Forgets the key, which can be as large as the computation."""
-        self._key = None
 
     def arrays(self, out: Any) -> Sequence[Any]:
         """The arrays in what the function gave."""
@@ -270,5 +260,6 @@ def trace(
         traced = jitted.trace(*taker(parts.inputs)(leaves))
     finally:
         job.clear()
-    inputs = len(parts.inputs)
-    return Program(jitted, traced.jaxpr, inputs, parts.donated, *outputs[0])
+    # At once: what the function closes over may change before there is another program.
+    key = computation_key(traced.jaxpr, len(parts.inputs))
+    return Program(jitted, traced.jaxpr, key and (key, parts.donated), *outputs[0])

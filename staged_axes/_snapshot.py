@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from staged_axes import _tree
 from staged_axes._compat import node_class, node_data, treedef_nodes, treedef_with
 
 _ROWS = (list, collections.deque)
@@ -34,7 +35,10 @@ def can_change(treedef: Any) -> bool:
 
 
 def copied(x: Any) -> Any:  # noqa: PLR0911 (one return for each kind)
-    """A copy of plain containers and NumPy arrays at any depth; else `x` itself."""
+    """A copy of plain containers and NumPy arrays at any depth; else `x` itself.
+
+    An object that cannot be hashed but declares its fields counts as a container.
+    """
     kind = type(x)
     if kind is np.ndarray:
         return x.copy()
@@ -53,4 +57,9 @@ def copied(x: Any) -> Any:  # noqa: PLR0911 (one return for each kind)
         if all(a is b for a, b in zip(items, x, strict=True)):
             return x
         return kind(*items) if hasattr(kind, "_fields") else items
+    if kind.__hash__ is None and _tree.declares_fields(kind):
+        new = copy.copy(x)
+        for name, held in _tree.attributes(x).items():
+            object.__setattr__(new, name, copied(held))
+        return new
     return x

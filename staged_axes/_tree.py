@@ -224,6 +224,11 @@ def is_node(x: Any) -> bool:
     return not is_vmappable(x) and not jtu.all_leaves([x])
 
 
+def declares_fields(cls: type) -> bool:
+    """Does the class say by itself what its objects hold?"""
+    return is_attrs(cls) or hasattr(cls, "__dataclass_fields__")
+
+
 def attributes(node: Any) -> dict[str, Any]:
     """The data attributes of an object by name: declared fields, else its `vars`."""
     if is_attrs(type(node)):

@@ -366,6 +366,35 @@ def test_a_state_that_goes_round():
     assert len(traced) == 1
 
 
+@dataclasses.dataclass
+class Loose:
+    """It has an `__eq__` and no hash, and can be changed in place."""
+
+    gain: object
+
+
+@pytest.mark.parametrize(
+    ("make", "change"),
+    [
+        (lambda: [1], lambda x: x.append(2)),
+        (lambda: {"a": [1]}, lambda x: x["a"].append(2)),
+        (lambda: np.ones(2), lambda x: x.fill(2)),
+        (lambda: Loose([1]), lambda x: x.gain.append(2)),
+    ],
+    ids=["list", "nested", "array", "dataclass"],
+)
+def test_outputs_are_nobody_elses(make, change):
+    """To change an output's static data in place changes no later output."""
+    fast = sa.batch(lambda v: v.replace(x=v.x + 1))
+    given = make()
+    for _ in range(3):
+        out = fast(Body(X, given))
+        assert repr(out.label) == repr(make())
+        change(out.label)
+    change(given)
+    assert repr(fast(Body(X, make())).label) == repr(make())
+
+
 def test_a_train_state():
     """Flax's own container, whose static fields are functions."""
     import optax

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import decimal
 import enum
 import fractions
 import functools
@@ -104,6 +105,12 @@ MAKERS = {
     "minus zero": lambda: -0.0,
     "complex minus zero": lambda: complex(0.0, -0.0),
     "nan": lambda: float("nan"),
+    "decimal": lambda: decimal.Decimal("1.0"),
+    "more digits": lambda: decimal.Decimal("1.00"),
+    "range": lambda: range(0, 3, 2),
+    "equal range": lambda: range(0, 4, 2),
+    "slice": lambda: slice(0, 1),
+    "bool in a slice": lambda: slice(0, True),
     "none": lambda: None,
     "text": lambda: "fast",
     "enum": lambda: Mode.FAST,
