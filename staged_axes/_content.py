@@ -85,15 +85,13 @@ class Reader:
             return (kind, float.hex(x.real), float.hex(x.imag), *self._extra(x))
         if isinstance(x, _MUTABLE):
             self.is_stable = False
-        if isinstance(x, _SEQUENCES) and _compares_like(kind, _SEQUENCES):
+        if is_sequence(x):
             return (kind, *map(self.read, x), *self._extra(x))
-        if isinstance(x, _MAPPINGS) and _compares_like(
-            kind, (*_MAPPINGS, collections.OrderedDict)
-        ):
+        if is_mapping(x):
             made_by = getattr(x, "default_factory", None)
             items = [(self.read(k), self.read(v)) for k, v in x.items()]
             return (kind, made_by, *items, *self._extra(x))
-        if isinstance(x, _SETS) and _compares_like(kind, _SETS):
+        if is_set(x):
             return (kind, frozenset(map(self.read, x)), *self._extra(x))
         if isinstance(x, jax.core.Tracer):
             raise Uncomparable(x, "tracer", "holds a tracer")
@@ -142,9 +140,25 @@ def is_array(x: Any) -> bool:
     return type(x) is np.ndarray or isinstance(x, np.generic | jax.Array)
 
 
-def _compares_like(kind: type, plain: tuple[type, ...]) -> bool:
+def is_sequence(x: Any) -> bool:
+    """A tuple, list or deque, or one by another name that compares like it."""
+    return isinstance(x, _SEQUENCES) and _compares_like(x, _SEQUENCES)
+
+
+def is_mapping(x: Any) -> bool:
+    """A dict of any kind that compares like Python's own."""
+    plain = (*_MAPPINGS, collections.OrderedDict)
+    return isinstance(x, _MAPPINGS) and _compares_like(x, plain)
+
+
+def is_set(x: Any) -> bool:
+    """A set that compares like Python's own."""
+    return isinstance(x, _SETS) and _compares_like(x, _SETS)
+
+
+def _compares_like(x: Any, plain: tuple[type, ...]) -> bool:
     """Did nobody write an `__eq__` of his own into this kind of container?"""
-    return any(kind.__eq__ is base.__eq__ for base in plain)
+    return any(type(x).__eq__ is base.__eq__ for base in plain)
 
 
 # Objects -----------------------------------------------------------------------------
