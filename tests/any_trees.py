@@ -77,7 +77,9 @@ class Layer(eqx.Module):
 
 def state(kernel, scale):
     """A state of nnx with two variables."""
-    return nnx.State({"kernel": nnx.Param(kernel), "scale": nnx.BatchStat(scale)})
+    variables = {"kernel": nnx.Param(kernel), "scale": nnx.BatchStat(scale)}
+    # Old releases take only a variable's own state for a node.
+    return nnx.State({name: x.to_state() for name, x in variables.items()})
 
 
 class Strict:

@@ -186,6 +186,6 @@ def test_conflict(name, told):
 
 def test_decisions_are_frozen():
     """What was decided cannot be changed behind the record's back."""
-    with pytest.raises(attrs.exceptions.FrozenInstanceError, match="can't set"):
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
         decision().payload = 1
     assert not hasattr(decision(), "__dict__")

@@ -216,9 +216,9 @@ def state(nnx):
     return nnx.state(net)
 
 
-def kinds(nnx, state, wanted):
+def kinds(state, wanted):
     """The leaves below variables of a kind, found by nnx itself."""
-    flat = nnx.to_flat_state(state)
+    flat = state.flat_state()
     flat = flat.items() if hasattr(flat, "items") else flat
     return [i for i, (path, x) in enumerate(flat) if wanted(tuple(path), x)]
 
@@ -248,7 +248,7 @@ def is_param(nnx, x):
 )
 def test_nnx_filters(nnx, state, make, wanted):
     """A filter of nnx takes the variables that nnx takes."""
-    expected = kinds(nnx, state, functools.partial(wanted, nnx))
+    expected = kinds(state, functools.partial(wanted, nnx))
     assert _patterns.matching(make(nnx), state) == expected
 
 

@@ -61,7 +61,7 @@ def test_a_copy_stays_what_it_was(name):
 
 @pytest.mark.parametrize("x", [x for family in STATICS for x in family], ids=repr)
 def test_a_copy_is_the_same_data(x):
-    """Of the same type and content at any depth; the same object unless it can change."""
+    """Of the same type and content at any depth."""
     assert fingerprint(copied(x)) == fingerprint(x)
     assert type(copied(x)) is type(x)
 
