@@ -24,7 +24,6 @@ from staged_axes._calls import (
 from staged_axes._compat import is_jit_disabled, trace_settings
 from staged_axes._content import Key, Uncomparable
 from staged_axes._decisions import Entries
-from staged_axes._likeness import likeness
 from staged_axes._lowered import Lowered
 from staged_axes._programs import Entry, Refused, flatten, trace
 from staged_axes._recompiles import Recompiles, fields_of, other_inputs
@@ -186,7 +185,7 @@ class BatchedFunction:
             ) from None
         if known is not None:
             # The same data in other objects, which may well come again.
-            known.structure = likeness(call.treedef)
+            known.structure = call.likeness()
             known.writes = self._writes
             self._guess(call, known)
         return key, known
@@ -212,7 +211,7 @@ class BatchedFunction:
             entry = self._make(call, settled)
         else:
             self._programs.use(entry)
-        structure = likeness(call.treedef)
+        structure = call.likeness()
         known = self._programs.remember(key, structure, call.leaves, entry)
         known.writes = self._writes
         self._guess(call, known)
@@ -255,7 +254,7 @@ class BatchedFunction:
         Raises:
           BatchError: It comes to another one; with the fields that differ.
         """
-        call = Call(args, kwargs, *flatten((args, kwargs) if kwargs else args))
+        call = Call.of(args, kwargs)
         structure = structure_key(self._mapped, call)
         settled = settle(self._mapped, self._donated, call, structure)
         if settled.key != entry.key:
@@ -283,7 +282,7 @@ class BatchedFunction:
           >>> compiled(jnp.ones(3))
           Array([2., 2., 2.], dtype=float32)
         """
-        call = Call(args, kwargs, *flatten((args, kwargs) if kwargs else args))
+        call = Call.of(args, kwargs)
         for entry in self._candidates(call):
             try:
                 lowered = entry.own.jitted.lower(*entry.inputs(call.leaves))

@@ -14,10 +14,11 @@ from staged_axes._arguments import Argument
 from staged_axes._cache import signature
 from staged_axes._content import Key, Uncomparable, content, reader_of_statics
 from staged_axes._decisions import Decision, Entries, Rule
+from staged_axes._likeness import likeness
 from staged_axes._outputs import Auto
 from staged_axes._paths import code
 from staged_axes._plan import Plan
-from staged_axes._programs import Parts
+from staged_axes._programs import Parts, flatten
 from staged_axes._vmap import Mapped
 from staged_axes.errors import BatchError, Problem, error
 
@@ -66,6 +67,19 @@ class Call:
     kwargs: dict[str, Any]
     leaves: list[Any]
     treedef: Any
+
+    @classmethod
+    def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Takes a call apart."""
+        return cls(args, kwargs, *flatten((args, kwargs) if kwargs else args))
+
+    def likeness(self) -> Any:
+        """What the treedefs of later calls are compared with.
+
+        Raises:
+          Uncomparable: Static data that gives no key.
+        """
+        return likeness(self.treedef, Call.of(self.args, self.kwargs).treedef)
 
 
 @frozen

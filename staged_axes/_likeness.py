@@ -15,7 +15,7 @@ from typing import Any
 
 import jax.tree_util as jtu
 
-from staged_axes._compat import node_class, treedef_with
+from staged_axes._compat import node_class, node_data, treedef_nodes, treedef_with
 from staged_axes._content import Key, Uncomparable, content, parts_of
 
 
@@ -83,16 +83,28 @@ _OPENERS: dict[type, Callable[[Any], Iterable[Any]]] = {
 }
 
 
-def likeness(treedef: Any) -> Any:
+def likeness(treedef: Any, again: Any = None) -> Any:
     """The treedef that equals this one, for as long as its static data is the same.
+
+    Args:
+      treedef: The treedef.
+      again: That of the same value, flattened once more. It tells the tuples that a
+        class makes at each flatten, which are plain ones for good, from tuples that
+        are the user's own data, in whose place one of another class may come.
 
     Raises:
       Uncomparable: Static data that gives no key.
     """
-    return treedef_with(treedef, _likeness_of_row)
+    rows = treedef_nodes(treedef if again is None else again)
+    others = map(node_data, rows)
+
+    def of_row(row: tuple[Any, ...], data: Any) -> Any:
+        return _likeness_of_row(row, data, next(others))
+
+    return treedef_with(treedef, of_row)
 
 
-def _likeness_of_row(row: tuple[Any, ...], data: Any) -> Any:
+def _likeness_of_row(row: tuple[Any, ...], data: Any, again: Any) -> Any:
     """What stands for the static data of one node."""
     if data is None:
         return None
@@ -100,7 +112,7 @@ def _likeness_of_row(row: tuple[Any, ...], data: Any) -> Any:
         # The keys of a dict. Equal strings are one key, whatever their types.
         plain = all(type(key) is str for key in data)
         return data if plain else [likeness_of(key) for key in data]
-    if type(data) is tuple:
+    if type(data) is tuple and (again is not data or not data):
         # Item by item in C: one comparison in Python for all of them takes longer.
         return tuple(map(likeness_of, data))
     return likeness_of(data)

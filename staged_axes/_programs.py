@@ -17,13 +17,15 @@ was compiled before (`_computation`), that program runs instead. This cannot be 
   every constant in full, whatever the text would elide or hoist out.
 - Effects, ordered or not, and callbacks to Python are never shared.
 - Constants are what they were when the function was traced, in both programs and at
-  any later time: the function saw copies of the static data that can change in place
-  (`_snapshot`), and arrays of NumPy that it closes over are copied before they are
-  compared. One that closes over a tracer is never shared.
+  any later time: arrays of NumPy among them are copied before they are compared. One
+  that closes over a tracer is never shared.
 - The output's structure, and its leaves that are no arrays, belong to the entry, not
   to the program.
 - Derivative rules are not part of the key, so a call one of whose inputs is a tracer,
   as under `grad`, `vmap` or `jit`, uses the structure's own trace.
+- Rules for derivatives and callbacks run the user's code later, with the very objects
+  that the function saw. Where one of those was changed in place since (`_snapshot`),
+  the program is refused, and the call is traced anew.
 - The inputs that may be overwritten are part of the key, and so is everything else
   that `batch` was told, because only programs of equal options meet here.
 
@@ -35,7 +37,6 @@ fresh wrapper find them holds functions weakly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -50,7 +51,7 @@ from staged_axes._likeness import likeness
 from staged_axes._outputs import Output
 from staged_axes._plan import Plan
 from staged_axes._recompiles import Fields
-from staged_axes._snapshot import can_change, copied, snapshot
+from staged_axes._snapshot import Premise, Snapshot, can_change
 from staged_axes._vmap import Mapped
 
 # Flattens as `jax.tree_util.tree_flatten` does, one Python frame sooner.
@@ -104,6 +105,8 @@ class Program:
       key: That of the computation; None for one that is like no other.
       output: How to put an output together.
       gives_tree: Does the function do so itself? Else it gives a list of arrays.
+      always: What must not have changed since the trace, whatever the call.
+      if_traced: The same, for a call one of whose inputs is a tracer.
       is_told: Have listeners been told of it?
     """
 
@@ -112,7 +115,19 @@ class Program:
     key: Key | None
     output: Output
     gives_tree: bool
+    always: Premise | None
+    if_traced: Premise | None
     is_told: bool = field(default=False, init=False)
+
+    def check(self, inputs: Sequence[Any]) -> None:
+        """Is what the function was traced with still what it was?
+
+        Raises:
+          Refused: Something of it that counts for this call was changed in place.
+        """
+        premises = [self.always, self.if_traced if _any_traced(inputs) else None]
+        if not all(premise is None or premise.holds() for premise in premises):
+            raise Refused
 
     def arrays(self, out: Any) -> Sequence[Any]:
         """The arrays in what the function gave."""
@@ -175,6 +190,19 @@ class Entry:
 
 def _runner(own: Program, program: Program) -> Callable[..., Any]:
     """Runs `program`, or `own` under transformations, for the output of `own`."""
+    run = _unchecked(own, program)
+    if own.always is None and own.if_traced is None:
+        return run
+
+    def checked(*inputs: Any) -> Any:
+        own.check(inputs)
+        return run(*inputs)
+
+    return checked
+
+
+def _unchecked(own: Program, program: Program) -> Callable[..., Any]:
+    """The same, whatever was changed in place."""
     jitted, mine = program.jitted, own.jitted
     if program is own:
         if own.gives_tree:
@@ -228,21 +256,18 @@ def trace(
     """
     outputs: list[tuple[Output, bool]] = []
     job: list[Callable[..., Any]] = []
-    # What the function sees must not change once it is a part of the program.
-    still = snapshot(treedef)
-    plan = evolve(plan, treedef=snapshot(plan.treedef))
-    seen = [copied(x) if i in parts.fixed else x for i, x in enumerate(leaves)]
+    given = Premise.of((treedef, tuple(leaves[i] for i in parts.fixed)))
 
     def run(inputs: Sequence[Any]) -> Any:
-        whole = list(seen)
+        whole = list(leaves)
         for i, x in zip(parts.inputs, inputs, strict=True):
             whole[i] = x
         if len(plan.axes) != len(leaves):
-            whole, _ = _tree.flatten(still.unflatten(whole))
+            whole, _ = _tree.flatten(treedef.unflatten(whole))
         arrays, output = mapped.run(plan, whole)
         if can_change(output.treedef):
-            own = snapshot(output.treedef)
-            output = evolve(output, treedef=own, fresh=partial(snapshot, own))
+            own = Snapshot().treedef(output.treedef)
+            output = evolve(output, treedef=own, fresh=lambda: Snapshot().treedef(own))
         is_plain = not output.fixed and output.fresh is None
         is_tree = is_plain and not any(map(_tree.is_vmappable, arrays))
         outputs.append((output, is_tree))
@@ -262,4 +287,20 @@ def trace(
         job.clear()
     # At once: what the function closes over may change before there is another program.
     key = computation_key(traced.jaxpr, len(parts.inputs))
-    return Program(jitted, traced.jaxpr, key and (key, parts.donated), *outputs[0])
+    output, gives_tree = outputs[0]
+    return Program(
+        jitted=jitted,
+        computation=traced.jaxpr,
+        key=key and (key, parts.donated),
+        output=output,
+        gives_tree=gives_tree,
+        always=given if key is None else _premise_of(output),
+        if_traced=given,
+    )
+
+
+def _premise_of(output: Output) -> Premise | None:
+    """What must not have changed for an output, copied as far as it can be."""
+    now = Snapshot()
+    kept = now.treedef(output.treedef), tuple(map(now.of, output.fixed.values()))
+    return None if now.is_whole else Premise.of(kept)

@@ -1,9 +1,10 @@
-"""Static data as it is now: copies of what can be changed in place.
+"""What can be changed in place, and what a program keeps of it.
 
-A traced function keeps what it was given: an array that it used as a constant, a list
-that it put into its output. Were that the user's own, a later change would reach a
-program that is kept for the old content. So what counts by its content (`_content`) is
-copied, and an object that is asked by its own `__eq__` stays what it is.
+A traced function keeps what it was given: in a callback, in a rule for derivatives, in
+its output. It must be given the user's own objects, since some only equal themselves;
+and a later change of one would reach a program that is kept for the old content. So a
+program keeps a `Premise`, to be asked before any of that counts. What an output holds
+is copied, each time, as far as it is plain data.
 """
 
 from __future__ import annotations
@@ -12,86 +13,118 @@ import copy
 import types
 from typing import Any
 
-import jax.tree_util as jtu
 import numpy as np
+from attrs import define, field, frozen
 
-from staged_axes import _tree
-from staged_axes._compat import node_class, node_data, treedef_nodes, treedef_with
-from staged_axes._content import is_mapping, is_sequence, is_set
-
-
-def snapshot(treedef: Any) -> Any:
-    """The same treedef, whose static data nobody else can change."""
-    return treedef_with(treedef, lambda _, data: copied(data))
-
-
-def can_change(treedef: Any) -> bool:
-    """Is there static data in it that can be changed in place?"""
-    # JAX's own nodes hold none: the keys of a dict are a list that it has just made.
-    data = [node_data(r) for r in treedef_nodes(treedef) if node_class(r) is not None]
-    return any(copied(x) is not x for x in data)
+from staged_axes._compat import treedef_with
+from staged_axes._content import (
+    Key,
+    Uncomparable,
+    content,
+    is_mapping,
+    is_sequence,
+    is_set,
+)
 
 
-def copied(x: Any) -> Any:  # noqa: PLR0911 (one return for each kind)
-    """A copy of what counts by its content, at any depth; else `x` itself.
+@define
+class Snapshot:
+    """Copies of plain containers and arrays, at any depth; all else is kept.
+
+    One object has one copy, wherever it is met: what was the same object stays so.
+
+    Attributes:
+      is_whole: Is nothing left that can change? Objects that are no plain containers
+        are not copied, as some only equal themselves.
 
     Example:
       >>> import numpy as np
+      >>> now = Snapshot()
       >>> x = {"gains": [np.ones(2)]}, "text", print
-      >>> y = copied(x)
-      >>> y[0]["gains"][0] is x[0]["gains"][0], y[2] is print, copied("text") is x[1]
+      >>> y = now.of(x)
+      >>> y[0]["gains"][0] is x[0]["gains"][0], y[2] is print, now.of(x) is y
       (False, True, True)
     """
-    if type(x) is np.ndarray:
-        new = x.copy()
-        if x.dtype == object:
-            for at in np.ndindex(x.shape):
-                new[at] = copied(x[at])
-        return new
-    if type(x) is types.MappingProxyType:
-        return types.MappingProxyType(copied(dict(x)))
-    if is_sequence(x):
-        return _sequence(x)
-    if is_mapping(x):
-        new = copy.copy(x)
-        for key, held in x.items():
-            new[key] = copied(held)
-        return new
-    if is_set(x):
-        return x if isinstance(x, frozenset) else copy.copy(x)
-    if _is_hashable(x):
+
+    # With each copy its original, so that no other object gets its id.
+    _made: dict[int, tuple[Any, Any]] = field(factory=dict)
+    is_whole: bool = field(default=True, init=False)
+
+    def treedef(self, treedef: Any) -> Any:
+        """The same treedef, whose static data nobody else can change."""
+        return treedef_with(treedef, lambda _, data: self.of(data))
+
+    def of(self, x: Any) -> Any:
+        """`x` as it is now."""
+        if id(x) not in self._made:
+            self._made[id(x)] = x, self._copy(x)
+        return self._made[id(x)][1]
+
+    def _copy(self, x: Any) -> Any:
+        if type(x) is np.ndarray:
+            new = x.copy()
+            if x.dtype == object:
+                for at in np.ndindex(x.shape):
+                    new[at] = self.of(x[at])
+            return new
+        if type(x) is types.MappingProxyType:
+            return types.MappingProxyType(self.of(dict(x)))
+        if is_sequence(x):
+            return self._sequence(x)
+        if is_mapping(x):
+            new = copy.copy(x)
+            for key, held in x.items():
+                new[key] = self.of(held)
+            return new
+        if is_set(x):
+            return x if isinstance(x, frozenset) else copy.copy(x)
+        self.is_whole &= not can_change(x)
         return x
-    if _tree.is_node(x):
-        leaves, treedef = jtu.tree_flatten(x)
-        return snapshot(treedef).unflatten(map(copied, leaves))
-    if _tree.declares_fields(type(x)):
-        new = copy.copy(x)
-        for name, held in _tree.attributes(x).items():
-            object.__setattr__(new, name, copied(held))
+
+    def _sequence(self, x: Any) -> Any:
+        """A copy of a list or deque; of a tuple where something in it can change."""
+        items = [self.of(item) for item in x]
+        if not isinstance(x, tuple):
+            new = copy.copy(x)
+            for i, item in enumerate(items):
+                new[i] = item
+            return new
+        if all(a is b for a, b in zip(items, x, strict=True)):
+            return x
+        new = tuple.__new__(type(x), items)
+        if hasattr(x, "__dict__"):
+            vars(new).update(vars(x))
         return new
-    return x
 
 
-def _sequence(x: Any) -> Any:
-    """A copy of a list or deque; of a tuple where something in it can change."""
-    items = list(map(copied, x))
-    if not isinstance(x, tuple):
-        new = copy.copy(x)
-        for i, item in enumerate(items):
-            new[i] = item
-        return new
-    if all(a is b for a, b in zip(items, x, strict=True)):
-        return x
-    new = tuple.__new__(type(x), items)
-    if hasattr(x, "__dict__"):
-        vars(new).update(vars(x))
-    return new
+@frozen
+class Premise:
+    """Static data that a function was traced with, and what it held then.
+
+    Attributes:
+      data: The data, as it is now.
+      key: Its content when the function was traced.
+    """
+
+    data: Any
+    key: Key
+
+    @classmethod
+    def of(cls, data: Any) -> Premise | None:
+        """That of a trace which begins now; None for what can never change."""
+        return cls(data, content(data)[0]) if can_change(data) else None
+
+    def holds(self) -> bool:
+        """Is everything still what it was?"""
+        try:
+            return content(self.data)[0] == self.key
+        except Uncomparable:
+            return False
 
 
-def _is_hashable(x: Any) -> bool:
-    """Is it asked by its own `__eq__` and `__hash__`?"""
+def can_change(x: Any) -> bool:
+    """Can this static data, or treedef, change in place, as far as can be told?"""
     try:
-        hash(x)
-    except Exception:  # as the user's own `__hash__` likes
+        return not content(x)[1]
+    except Uncomparable:
         return False
-    return True

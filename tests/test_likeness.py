@@ -148,6 +148,51 @@ def test_what_is_changed_in_place_is_recognised_no_more(x, change):
     assert not like == structure(box)
 
 
+class Bare:
+    """Its metadata is the object itself."""
+
+    def __init__(self, s):
+        self.s = s
+
+
+class Listing:
+    """Its metadata is a new tuple at each flatten."""
+
+    def __init__(self, s):
+        self.s = s
+
+
+def register(cls, data):
+    """Registers a class that has metadata alone."""
+    jax.tree_util.register_pytree_node(
+        cls, lambda x: ((), data(x)), lambda s, _: cls(s)
+    )
+
+
+register(Bare, lambda x: x.s)
+register(Listing, lambda x: (*x.s, 0))
+
+
+def twice(x):
+    """The likeness of a value that was flattened twice."""
+    return likeness(structure(x), structure(x))
+
+
+def test_tuples_of_the_user():
+    """A tuple that is the user's own is told from one of another class."""
+    s = (1, "a")
+    assert twice(Bare(s)) == structure(Bare(s))
+    assert not twice(Bare(s)) == structure(Bare(Pair(1, "a")))
+    assert not twice(Bare(Pair(1, "a"))) == structure(Bare(s))
+
+
+def test_tuples_that_a_class_makes():
+    """Their items count; the tuples are made anew at each flatten."""
+    assert twice(Listing([1, "a"])) == structure(Listing((1, "a")))
+    assert not twice(Listing([1, "a"])) == structure(Listing([True, "a"]))
+    assert not twice(Listing([1, "a"])) == structure(Listing([1]))
+
+
 def test_nothing_of_the_user_is_compared():
     """No `__eq__` is called, be the objects the same or not."""
 
