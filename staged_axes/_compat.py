@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import jax
@@ -60,6 +62,20 @@ def trace_settings() -> Hashable:
     """All settings by which JAX tells one trace of a function from another."""
     settings: Hashable = _trace_context()  # type: ignore[no-untyped-call]
     return settings
+
+
+# Since JAX 0.12 some operations, `jnp.nonzero` among them, are objects in a jaxpr.
+_operations: tuple[Any, ...] = ()
+if find_spec("jax.experimental.hijax"):
+    _operations = (import_module("jax.experimental.hijax").HiPrim,)
+
+
+def operation(x: Any) -> tuple[Any, ...] | None:
+    """All that tells an operation from others, by its own `__eq__`; None for the rest.
+
+    Its class, parameters and effects.
+    """
+    return (type(x), x.params, x.effects) if isinstance(x, _operations) else None
 
 
 def constants(jaxpr: Any) -> Sequence[Any]:

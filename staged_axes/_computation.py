@@ -20,7 +20,7 @@ import jax
 import numpy as np
 from attrs import define, field
 
-from staged_axes._compat import constants, equation_settings
+from staged_axes._compat import constants, equation_settings, operation
 from staged_axes._content import Key, Reader, Uncomparable
 
 # What `custom_jvp` and `custom_vjp` keep for derivatives, in JAX 0.4.30 to 0.12.0.1. A
@@ -133,6 +133,8 @@ class _Walk:
         """The key of what is no plain data."""
         if hasattr(x, "eqns") or hasattr(getattr(x, "jaxpr", None), "eqns"):
             return self.jaxpr(x)
+        if (parts := operation(x)) is not None:
+            return self.read(parts)
         if hasattr(x, "__array__"):
             return (type(x), getattr(x, "weak_type", None), self.read(np.asarray(x)))
         if type(x).__module__.split(".")[0] in _TRUSTED and not callable(x):

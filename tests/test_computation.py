@@ -61,6 +61,7 @@ ALIKE = {
     "platforms": lambda: (
         lambda x: jax.lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)
     ),
+    "searching": lambda: lambda x: jnp.nonzero(x, size=2)[0] + jnp.searchsorted(x, 1.0),
     "nested jit": lambda: jax.jit(jax.jit(jnp.sin)),
     "linear algebra": lambda: lambda x: jnp.linalg.solve(jnp.eye(3) + x, x),
     "rematerialised": lambda: jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))),
@@ -69,6 +70,10 @@ ALIKE = {
 
 UNLIKE = {
     "operation": (lambda x: x * 2, lambda x: x + 2),
+    "parameter of a search": (
+        lambda x: jnp.nonzero(x, size=2)[0],
+        lambda x: jnp.nonzero(x, size=3)[0],
+    ),
     "literal": (lambda x: x * 2, lambda x: x * 3),
     "order": (lambda x: (x, 2 * x), lambda x: (2 * x, x)),
     "constant": (lambda x: x + np.arange(3.0), lambda x: x + np.arange(1.0, 4.0)),
