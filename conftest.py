@@ -25,7 +25,7 @@ texts = Sybil(
 )
 docstrings = Sybil(
     parsers=[DocTestParser(optionflags=DOCTEST)],
-    patterns=["staged_axes/*.py"],
+    patterns=["staged_axes/**/*.py"],
     document_types={".py": PythonDocStringDocument},
 )
 pytest_collect_file = (texts + docstrings).pytest()

@@ -10,23 +10,23 @@ staged   `Pipeline`         all of it in named stages, with hooks around them
 
 from importlib.metadata import version
 
-from staged_axes._axes import STATIC, from_node, optional, per_leaf
-from staged_axes._batch import batch
-from staged_axes._batched import BatchedFunction
-from staged_axes._bound import BoundAxes
-from staged_axes._builder import AxesBuilder
-from staged_axes._by_text import at, record, rule
-from staged_axes._decisions import UNDECIDED
-from staged_axes._events import StageEvent, StageHook, log_events
-from staged_axes._infer import infer
-from staged_axes._merge import merge
-from staged_axes._outputs import AUTO
-from staged_axes._pipeline import Pipeline
-from staged_axes._progress import progress
-from staged_axes._randomization import randomization_fn
-from staged_axes._stages import Staged
-from staged_axes._values import stack
-from staged_axes._vmap import vmap
+from staged_axes._bind.bound import BoundAxes
+from staged_axes._bind.builder import AxesBuilder
+from staged_axes._bind.infer import infer
+from staged_axes._bind.merge import merge
+from staged_axes._bind.randomization import randomization_fn
+from staged_axes._pipeline.events import StageEvent, StageHook, log_events
+from staged_axes._pipeline.pipeline import Pipeline
+from staged_axes._pipeline.progress import progress
+from staged_axes._pipeline.stages import Staged
+from staged_axes._programs.batch import batch
+from staged_axes._programs.batched import BatchedFunction
+from staged_axes._record.axes import STATIC, from_node, optional, per_leaf
+from staged_axes._record.by_text import at, record, rule
+from staged_axes._record.decisions import UNDECIDED
+from staged_axes._run.outputs import AUTO
+from staged_axes._run.vmap import vmap
+from staged_axes._values.values import stack
 from staged_axes.errors import (
     BatchError,
     BindError,

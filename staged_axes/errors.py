@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from staged_axes._display import Table, cut
+from staged_axes._words.display import Table, cut
 
 TEXT = 2000
 HEADLINE = 320

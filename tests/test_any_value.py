@@ -3,8 +3,7 @@
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import staged_axes as sa
 from any_cases import cases

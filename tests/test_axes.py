@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import staged_axes as sa
-from staged_axes._axes import AXES, Optional
-from staged_axes._decisions import Mounted
+from staged_axes._record.axes import AXES, Optional
+from staged_axes._record.decisions import Mounted
 
 
 class Axis(enum.IntEnum):

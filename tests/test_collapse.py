@@ -2,7 +2,7 @@
 
 import pytest
 
-from staged_axes._collapse import Row, collapse
+from staged_axes._words.collapse import Row, collapse
 
 
 def leaf(text, axis="None", array="f32[]", by=""):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from staged_axes._computation import computation_key
+from staged_axes._programs.computation import computation_key
 
 
 def key(fn, *args):

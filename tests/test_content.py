@@ -16,7 +16,7 @@ from attrs import define, frozen
 from flax import struct
 from flax.core import FrozenDict
 
-from staged_axes._content import Uncomparable, content
+from staged_axes._structure.content import Uncomparable, content
 
 
 class Mode(str, enum.Enum):

@@ -9,8 +9,8 @@ import pytest
 from attrs.exceptions import FrozenInstanceError
 
 import staged_axes as sa
-from staged_axes._axes import AXES
-from staged_axes._decisions import (
+from staged_axes._record.axes import AXES
+from staged_axes._record.decisions import (
     Decision,
     Default,
     Mounted,
@@ -19,8 +19,8 @@ from staged_axes._decisions import (
     conflict,
     pattern_text,
 )
-from staged_axes._paths import Index, Name
-from staged_axes._provenance import Source
+from staged_axes._words.paths import Index, Name
+from staged_axes._words.provenance import Source
 
 PATH = (Name("wheel"), Index(2), Name("drag"))
 

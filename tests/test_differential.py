@@ -12,8 +12,7 @@ import threading
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import staged_axes as sa
 from explicit_loop import (

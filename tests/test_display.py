@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jax.experimental import sparse
 
-from staged_axes._display import Table, short
+from staged_axes._words.display import Table, short
 
 
 class Wheel:
@@ -132,7 +132,7 @@ def test_short_of_traced_keys():
 def test_rich_is_imported_when_it_is_needed():
     """Plain tables and short forms do without rich."""
     code = (
-        "import sys, staged_axes._display as d\n"
+        "import sys, staged_axes._words.display as d\n"
         "d.short([1]), d.Table('', ('',), (('x',),)).plain()\n"
         "print([m for m in ('rich', 'flax') if m in sys.modules])"
     )

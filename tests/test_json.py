@@ -5,12 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import json_names
 import staged_axes as sa
-from staged_axes._decisions import Mounted
+from staged_axes._record.decisions import Mounted
 
 
 def again(spec):

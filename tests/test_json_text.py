@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from staged_axes import RecordError
-from staged_axes._json_text import Reader, layout
+from staged_axes._json.text import Reader, layout
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -11,8 +11,8 @@ import pytest
 from flax import struct
 from flax.core import FrozenDict
 
-from staged_axes._content import Uncomparable
-from staged_axes._likeness import likeness
+from staged_axes._programs.likeness import likeness
+from staged_axes._structure.content import Uncomparable
 
 structure = jax.tree.structure
 Pair = collections.namedtuple("Pair", "p q")

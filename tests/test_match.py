@@ -9,9 +9,9 @@ import jax
 import numpy as np
 import pytest
 
-from staged_axes import _tree
-from staged_axes._match import match
-from staged_axes._paths import Index, Key, Name, Span
+from staged_axes._structure import tree as _tree
+from staged_axes._structure.match import match
+from staged_axes._words.paths import Index, Key, Name, Span
 
 
 class Point(NamedTuple):

@@ -9,7 +9,7 @@ import jax
 import pytest
 
 import json_names
-from staged_axes._named import name_of, named
+from staged_axes._words.named import name_of, named
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ import sys
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import staged_axes as sa
-from staged_axes._paths import (
+from staged_axes._words.paths import (
     Index,
     Key,
     Name,

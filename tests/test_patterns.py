@@ -6,11 +6,10 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import staged_axes as sa
-from staged_axes import _patterns
+from staged_axes._structure import patterns as _patterns
 
 X = np.zeros(3)
 VALUE = {
@@ -216,9 +215,9 @@ def state(nnx):
     return nnx.state(net)
 
 
-def kinds(state, wanted):
+def kinds(nnx, state, wanted):
     """The leaves below variables of a kind, found by nnx itself."""
-    flat = state.flat_state()
+    flat = getattr(nnx, "to_flat_state", nnx.State.flat_state)(state)
     flat = flat.items() if hasattr(flat, "items") else flat
     return [i for i, (path, x) in enumerate(flat) if wanted(tuple(path), x)]
 
@@ -248,7 +247,7 @@ def is_param(nnx, x):
 )
 def test_nnx_filters(nnx, state, make, wanted):
     """A filter of nnx takes the variables that nnx takes."""
-    expected = kinds(state, functools.partial(wanted, nnx))
+    expected = kinds(nnx, state, functools.partial(wanted, nnx))
     assert _patterns.matching(make(nnx), state) == expected
 
 

@@ -4,8 +4,7 @@ import threading
 import numpy as np
 import pytest
 from attrs import frozen
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import staged_axes as sa
 

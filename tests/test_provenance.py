@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import staged_axes as sa
-from staged_axes._provenance import Source, caller
+from staged_axes._words.provenance import Source, caller
 
 
 def line():

@@ -7,14 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import staged_axes as sa
 import winners
-from staged_axes import _tree
-from staged_axes._axes import AXES
-from staged_axes._resolve import resolve
+from staged_axes._record.axes import AXES
+from staged_axes._resolve.resolve import resolve
+from staged_axes._structure import tree as _tree
 from winners import LEAF, Disagree, Pair
 
 

@@ -30,7 +30,12 @@ import pytest
 import typing_extensions
 
 import schema_strings
-from staged_axes._schema import class_of, field_of_subclass, fields_of, item_type
+from staged_axes._structure.schema import (
+    class_of,
+    field_of_subclass,
+    fields_of,
+    item_type,
+)
 
 T = TypeVar("T")
 U = TypeVar("U")

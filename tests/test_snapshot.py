@@ -9,7 +9,7 @@ import pytest
 
 from explicit_loop import fingerprint
 from materials import STATICS, Frozen, Model, mutate
-from staged_axes._snapshot import Premise, Snapshot, can_change
+from staged_axes._programs.snapshot import Premise, Snapshot, can_change
 from tagged import Items, Row, Setting, Tagged
 
 CHANGEABLE = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from staged_axes._decisions import Decision, Rule, Stage
-from staged_axes._paths import Name, parse
-from staged_axes._provenance import Source
-from staged_axes._standing import Standing
+from staged_axes._record.decisions import Decision, Rule, Stage
+from staged_axes._record.standing import Standing
+from staged_axes._words.paths import Name, parse
+from staged_axes._words.provenance import Source
 
 A, B = Stage("a", 1), Stage("b", 1)
 LATE = Stage("late", 1, override=True)

@@ -8,10 +8,10 @@ import pytest
 from jax.experimental import sparse
 
 from any_trees import KINDS, Box, Layer, Motor, Point, Slot, Wheel, state
-from staged_axes import _tree
 from staged_axes._compat import node_class, node_data, treedef_nodes
-from staged_axes._paths import code
-from staged_axes._tracers import traced_statics
+from staged_axes._structure import tree as _tree
+from staged_axes._structure.tracers import traced_statics
+from staged_axes._words.paths import code
 
 A, B = np.ones(1), np.ones(2)
 

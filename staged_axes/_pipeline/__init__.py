@@ -1,0 +1,1 @@
+"""Named stages, hooks around them, and what they tell."""

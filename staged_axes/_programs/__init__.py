@@ -1,0 +1,1 @@
+"""Run, compiled: one program for each structure, found fast, never stale."""

@@ -1,0 +1,1 @@
+"""Record: who decided what, where, in which stage; no data is needed."""

@@ -1,0 +1,1 @@
+"""Run: the function of a user over the flat leaves of a call."""

@@ -1,0 +1,1 @@
+"""Classes and pytrees: fields, static data, leaves, and what matches them."""

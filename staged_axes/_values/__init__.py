@@ -1,0 +1,1 @@
+"""Batches of values, put together and taken apart."""

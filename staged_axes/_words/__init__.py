@@ -1,0 +1,1 @@
+"""What is said to users: text, tables, places, lines of code."""
