@@ -78,8 +78,9 @@ class Layer(eqx.Module):
 def state(kernel, scale):
     """A state of nnx with two variables."""
     variables = {"kernel": nnx.Param(kernel), "scale": nnx.BatchStat(scale)}
-    # Old releases take only a variable's own state for a node.
-    return nnx.State({name: x.to_state() for name, x in variables.items()})
+    if jtu.all_leaves(variables.values()):  # an old release: their states are nodes
+        variables = {name: x.to_state() for name, x in variables.items()}
+    return nnx.State(variables)
 
 
 class Strict:
