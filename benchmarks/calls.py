@@ -8,13 +8,14 @@ from typing import Any
 import staged_axes as sa
 from benchmarks.measure import Stopwatch, repeated
 from benchmarks.models import make, record, renamed, touch
-from benchmarks.peers import PEERS, by_hand, one_jit
+from benchmarks.peers import PEERS, by_hand, flat, one_jit
 
 
 def one(leaves: int) -> Mapping[str, Stopwatch]:
     """The same model again and again."""
     model = make(leaves)
     sides = {"staged_axes": record().batch(touch), "by hand": by_hand(touch, model)}
+    sides["leaves"] = flat(touch, model)
     sides |= {name: batch(touch, model) for name, batch in PEERS.items()}
     return {name: repeated(partial(fn, model)) for name, fn in sides.items()}
 

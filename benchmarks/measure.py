@@ -132,7 +132,9 @@ def _compare(benchmark: Ratio, effort: Effort) -> Row:
         against=f"{base}, {_duration(median(times[base]))}",
         goal=f"≤ {_number(benchmark.goal)}",
         measured=f"{ratio:.2f} ± {error:.2f}",
-        peers=", ".join(f"{p} {_ratio(times[p], times[base])[0]:.1f}" for p in peers),
+        peers=", ".join(
+            f"{p} {_number(_ratio(times[p], times[base])[0])}" for p in peers
+        ),
         is_met=ratio <= benchmark.goal,
     )
 

@@ -320,10 +320,11 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
     for default in reversed(list(defaults)):
         if default.payload is UNDECIDED and default.path:
             continue
+        deciders, payloads = work.deciders, work.payloads
         for at in work.scopes.get(default.path, ()):
             for i in range(at.start, at.stop):
-                if work.deciders[i] is None:
-                    work.deciders[i], work.payloads[i] = default, default.payload
+                if deciders[i] is None:
+                    deciders[i], payloads[i] = default, default.payload
 
 
 def _ask_leaves(work: _Work, leaves: Sequence[Any], value: Any) -> None:

@@ -8,12 +8,15 @@ deeper than values are is found out without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import jax.tree_util as jtu
 
 DEEPEST = 500  # levels of nodes
+
+
+_Opener: TypeAlias = Callable[[Any], Iterable[Any]]
 
 
 def is_too_deep(value: Any) -> bool:
@@ -22,22 +25,27 @@ def is_too_deep(value: Any) -> bool:
     return _goes_on(value, _attributes) and _goes_on(value, _children)
 
 
-def _goes_on(value: Any, held: Callable[[Any], Iterable[Any]]) -> bool:
+def _goes_on(value: Any, held: _Opener) -> bool:
     """Are there nodes on more levels than allowed?"""
-    level: Iterable[Any] = [value] if _is_of_node_type(value) else []
-    for _ in range(DEEPEST):
-        inside: list[Any] = []
-        for x in level:
-            if isinstance(x, dict):
-                inside += x.values()
-            else:
-                inside += x if isinstance(x, list | tuple) else held(x)
-        one_of_each = {type(x): x for x in inside}
-        kinds = {cls for cls, x in one_of_each.items() if _is_of_node_type(x)}
-        if not kinds:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        opened = {
+            cls: _opener(cls, held)
+            for cls in set(map(type, level))
+            if _is_node_type(cls, level)
+        }
+        if not opened:
             return False
-        level = {id(x): x for x in inside if type(x) in kinds}.values()
+        nodes = {id(x): x for x in level if type(x) in opened}.values()
+        level = [y for x in nodes for y in opened[type(x)](x)]
     return True
+
+
+def _opener(cls: type, held: _Opener) -> _Opener:
+    """What gives the children of nodes of a class, and perhaps more than those."""
+    if issubclass(cls, dict):
+        return dict.values
+    return iter if issubclass(cls, list | tuple) else held
 
 
 def _attributes(x: Any) -> Iterable[Any]:
@@ -51,11 +59,11 @@ def _children(x: Any) -> Iterable[Any]:
     return jtu.tree_leaves(x, is_leaf=lambda y: y is not x)
 
 
-def _is_of_node_type(x: Any) -> bool:
-    """Does JAX look inside objects of its class?"""
-    cls = type(x)
+def _is_node_type(cls: type, level: list[Any]) -> bool:
+    """Does JAX look inside objects of a class, of which some are on a level?"""
     if cls not in _node_types:
-        _node_types[cls] = x is not None and not jtu.all_leaves([x])
+        one = next(x for x in level if type(x) is cls)
+        _node_types[cls] = one is not None and not jtu.all_leaves([one])
     return _node_types[cls]
 
 

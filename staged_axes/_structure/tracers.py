@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
@@ -21,8 +22,10 @@ def traced_statics(value: Any, treedef: Any) -> list[tuple[Path, str]]:
     Such a tracer comes from a transformation that may have ended; JAX would fail far
     from the cause, or serve a program that knows it.
     """
-    rows = treedef_nodes(treedef)
-    if not holds_tracer([node_data(row) for row in rows if node_class(row)]):
+    data = [node_data(row) for row in treedef_nodes(treedef) if node_class(row)]
+    # Most are tuples of fields: those of all nodes are looked at in one go.
+    each = (x if type(x) is tuple else (x,) for x in data)
+    if not holds_tracer([*itertools.chain.from_iterable(each)]):
         return []
     return [
         (path, name)
@@ -49,7 +52,8 @@ def holds_tracer(x: Any, depth: int = 2) -> bool:
         if isinstance(x, Mapping):
             stack += [(y, depth) for y in x.values()]
         elif isinstance(x, tuple | list | set | frozenset):
-            stack += [(y, depth) for y in x]
+            if not _PLAIN.issuperset(map(type, x)):
+                stack += [(y, depth) for y in x]
         elif depth > 0:
             stack += [(y, depth - 1) for y in _held(x)]
     return False
@@ -66,4 +70,4 @@ def _held(x: Any) -> list[Any]:
     return [*named, *getattr(x, "__dict__", {}).values()]
 
 
-_PLAIN = {str, bytes, bool, int, float, complex, np.ndarray}
+_PLAIN = {type(None), str, bytes, bool, int, float, complex, np.ndarray}
