@@ -49,7 +49,7 @@ def _one(x, axis, k):
     if axis == STATIC or not is_array(x):
         return x
     if axis is None:
-        return jnp.asarray(x)
+        return array(x)
     if is_concrete(x):
         return jnp.asarray(np.asarray(x).take(k, axis))
     return jax.lax.index_in_dim(x, k, axis % x.ndim, keepdims=False)
@@ -58,6 +58,11 @@ def _one(x, axis, k):
 def is_concrete(x):
     """Can NumPy do what is to be done, without a compile and without a loss?"""
     return not isinstance(x, jax.core.Tracer) and not getattr(x, "weak_type", False)
+
+
+def array(x):
+    """As an array; a number of a class of its own is a number for `jax.vmap`."""
+    return jnp.asarray(int(x) if isinstance(x, enum.IntEnum) else x)
 
 
 def is_array(x):
@@ -105,7 +110,7 @@ def stack(column, axis):
     if not is_array(column[0]):
         assert len(set(map(fingerprint, column))) == 1
         return column[0]
-    arrays = [jnp.asarray(x) for x in column]
+    arrays = [array(x) for x in column]
     assert len({(x.dtype, x.weak_type, x.shape) for x in arrays}) == 1
     if axis is None:
         assert len({str(x.tolist()) for x in arrays}) == 1

@@ -10,9 +10,11 @@ from attrs import evolve
 from staged_axes._bind.bound import BoundAxes
 from staged_axes._record.record import Record
 from staged_axes._resolve.fit import fit
+from staged_axes._resolve.validate import checked_size
 from staged_axes._structure import tree as _tree
 from staged_axes._structure.leaves import kinds
 from staged_axes._words.news import Bound
+from staged_axes.errors import BindError
 
 REMEMBERED = 4  # values of one record, by how they look
 
@@ -30,6 +32,7 @@ def bind(
       BindError: They do not fit; with every reason.
     """
     begun = time.perf_counter()
+    axis_size = checked_size(axis_size, BindError)
     bound = _bound_before(record, value, axis_size) if like is None else None
     if bound is None:
         bound = _bind(record, value, like, axis_size)

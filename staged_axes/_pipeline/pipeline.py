@@ -20,6 +20,7 @@ from staged_axes._pipeline.stages import (
 )
 from staged_axes._programs.batched import BatchedFunction
 from staged_axes._record import record as _record
+from staged_axes._record.decisions import Stage
 from staged_axes._record.staging import Run
 from staged_axes._words.news import Guarded, Listeners
 from staged_axes.errors import PipelineError, Problem, error
@@ -75,8 +76,7 @@ class Pipeline:
             )
         self.spec = spec if spec is not None else AxesBuilder(cls, default=default)
         self.state: Any = None
-        record = self.spec.__record__
-        self._owner = next(_record.owners) if spec is not None else record.owner
+        self._owner = next(_record.owners)
         self._parts: dict[str, Part] = {}
         self._made: dict[str, Run] = {}
         self._hooks = Listeners()
@@ -295,8 +295,12 @@ class Pipeline:
         left_out = names_of(skip)
         known(left_out, self._parts, f"skip={skip!r}")
         again = {part.name for part in parts}
+        record = self.spec.__record__
         for name in [name for name in reversed(self._made) if name in again]:
-            self.spec.__record__.take_back(self._made.pop(name))
+            record.take_back(self._made.pop(name))
+        # Where a stage around an earlier run failed, decisions came back with it.
+        for name in again:
+            record.forget_stage(Stage(name, self._owner))
         return [part for part in parts if part.name not in left_out]
 
     def _pass(self, parts: list[Part]) -> Pass:

@@ -162,11 +162,19 @@ class BatchedFunction:
             if fault is not None:
                 raise fault
             yield seen
-            if programs.part(seen):
+            if self._part(seen):
                 yield seen
-        with lock:
-            entry = self._planned(call, key, seen)
+        entry = self._planned(call, key, seen)
         yield entry
+        # One that was not found by its looks may not fit either, or not any more.
+        if self._part(entry):
+            yield entry
+        yield self._planned(call, key, entry)
+
+    def _part(self, entry: Entry) -> bool:
+        """Lets an entry use its own program instead of a shared one; was it shared?"""
+        with lock:
+            return self._programs.part(entry)
 
     def _recognise(self, call: Call) -> tuple[tuple[object, Key], Known | None]:
         """The key of the structure of a call, and the structure if it was seen."""
@@ -203,19 +211,30 @@ class BatchedFunction:
     ) -> Entry:
         """The entry for what the call comes to, with every check; made if need be."""
         settled = settle(self._mapped, self._donated, call, key[1])
+        with self._programs.turns.take(settled.key):
+            entry = self._found(settled)
+            if entry is None or entry is refused:
+                entry = self._make(call, settled)
+        with lock:
+            self._programs.use(entry)
+            if settled.plan.is_general:
+                structure = call.likeness()
+                known = self._programs.remember(key, structure, call.leaves, entry)
+                known.writes = self._writes
+                self._guess(call, known)
+        return entry
+
+    def _found(self, settled: Settled) -> Entry | None:
+        """The entry for what a call comes to, if there is one.
+
+        Raises:
+          BatchError: Static data gives no key.
+        """
         try:
-            entry = self._programs.find(settled.key)
+            with lock:
+                return self._programs.find(settled.key)
         except Uncomparable as e:
             raise no_key(settled.given, e) from None
-        if entry is None or entry is refused:
-            entry = self._make(call, settled)
-        else:
-            self._programs.use(entry)
-        structure = call.likeness()
-        known = self._programs.remember(key, structure, call.leaves, entry)
-        known.writes = self._writes
-        self._guess(call, known)
-        return entry
 
     def _make(self, call: Call, settled: Settled) -> Entry:
         """A new entry: one trace, and a compile where nothing equal is at hand."""
@@ -232,15 +251,18 @@ class BatchedFunction:
         except NOT_CONCRETE as e:
             explain_numbers(e, plan, given)
             raise
-        entry = Entry(
-            key=settled.key,
-            own=own,
-            program=self._programs.same(own),
-            parts=settled.parts,
-            fields=fields_of(given, plan, trace_settings()),
-        )
-        self._programs.add(entry)
-        if found := self._programs.too_many(entry, self._warn_after):
+        fields = fields_of(given, plan, trace_settings())
+        with lock:
+            entry = Entry(
+                key=settled.key,
+                own=own,
+                program=self._programs.same(own),
+                parts=settled.parts,
+                fields=fields,
+            )
+            self._programs.add(entry)
+            found = self._programs.too_many(entry, self._warn_after)
+        if found:
             source = _provenance.caller()
             warning = too_many_programs(self._name, *found)
             warnings.warn_explicit(warning, None, source.file, source.line)

@@ -30,11 +30,12 @@ from attrs import define, field, frozen
 from staged_axes._compat import aval_of, trace_settings
 from staged_axes._programs.programs import Entry, Program, Refused
 from staged_axes._programs.recompiles import Recompiles, alone, difference, explain
+from staged_axes._programs.turns import Turns
 from staged_axes._structure.content import Key, Uncomparable, content
 from staged_axes._words.news import Compiled
 
-# One trace at a time, whichever function: a function that is traced may call another,
-# so a lock for each could end in a deadlock. Calls that are known never take it.
+# For all that is kept here, and never held while a function of the user's is traced.
+# Calls that are known do not take it.
 lock = threading.RLock()
 
 _KNOWN_PER_PROGRAM = 4
@@ -164,10 +165,12 @@ class Programs:
 
     Attributes:
       max_programs: How many entries are kept.
+      turns: Of threads that want to trace one and the same.
     """
 
     def __init__(self, max_programs: int) -> None:
         self.max_programs = max_programs
+        self.turns = Turns()
         self._known: dict[Key, Known] = {}
         self.clear()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from staged_axes._programs.programs import Entry
+from staged_axes._programs.programs import Entry, Refused
+from staged_axes.errors import BatchError, error
 
 Fits = Callable[[Entry, tuple[Any, ...], dict[str, Any]], list[Any]]
 
@@ -47,7 +48,18 @@ class Compiled:
         """Runs the program.
 
         Raises:
-          BatchError: It was compiled for other inputs; with the fields that differ.
+          BatchError: It was compiled for other inputs, with the fields that differ; or
+            what the function saw was changed in place since.
         """
-        leaves = self._fits(self._entry, args, kwargs)
-        return self._entry.own.finish(self._compiled(*self._entry.inputs(leaves)))
+        own = self._entry.own
+        inputs = self._entry.inputs(self._fits(self._entry, args, kwargs))
+        try:
+            own.check(inputs)
+        except Refused:
+            raise error(
+                BatchError,
+                "static data that the function saw was changed in place since, and a "
+                "callback or the output still refers to it.",
+                fixes=["lower and compile it again"],
+            ) from None
+        return own.finish(self._compiled(*inputs))

@@ -37,6 +37,7 @@ fresh wrapper find them holds functions weakly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -265,9 +266,11 @@ def trace(
         if len(plan.axes) != len(leaves):
             whole, _ = _tree.flatten(treedef.unflatten(whole))
         arrays, output = mapped.run(plan, whole)
-        if can_change(output.treedef):
-            own = Snapshot().treedef(output.treedef)
-            output = evolve(output, treedef=own, fresh=lambda: Snapshot().treedef(own))
+        if can_change((output.treedef, *output.fixed.values())):
+            own = _copied(output.treedef, output.fixed)
+            output = evolve(
+                output, treedef=own[0], fixed=own[1], fresh=partial(_copied, *own)
+            )
         is_plain = not output.fixed and output.fresh is None
         is_tree = is_plain and not any(map(_tree.is_vmappable, arrays))
         outputs.append((output, is_tree))
@@ -297,6 +300,12 @@ def trace(
         always=given if key is None else _premise_of(output),
         if_traced=given,
     )
+
+
+def _copied(treedef: Any, fixed: Mapping[int, Any]) -> tuple[Any, dict[int, Any]]:
+    """An output without its arrays, with plain data of its own."""
+    now = Snapshot()
+    return now.treedef(treedef), {i: now.of(x) for i, x in fixed.items()}
 
 
 def _premise_of(output: Output) -> Premise | None:

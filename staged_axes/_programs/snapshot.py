@@ -76,8 +76,8 @@ class Snapshot:
             for key, held in x.items():
                 new[key] = self.of(held)
             return new
-        if is_set(x):
-            return x if isinstance(x, frozenset) else copy.copy(x)
+        if isinstance(x, bytearray) or (is_set(x) and not isinstance(x, frozenset)):
+            return copy.copy(x)
         self.is_whole &= not can_change(x)
         return x
 

@@ -72,6 +72,8 @@ def per_leaf(fn: Callable[[Any], int | None]) -> PerLeaf:
 def from_node(fn: Callable[[Any], int | None]) -> FromNode:
     """Decides at bind, from the concrete node and its static data.
 
+    For a default the node is the whole value, for a rule each leaf that it matches.
+
     Args:
       fn: From the node at the place to the axis of all its leaves, or None.
 

@@ -91,7 +91,7 @@ class Record(Says):
         """Starts with what stands, and no stage open."""
         self._standing = standing
         self._writes: list[_Write] = []
-        self._open = 0
+        self._open: list[Run] = []
         self._version = 0
         self._mounts: list[Decision] | None = None
         self._entries: tuple[tuple[int, ...], Entries] | None = None
@@ -131,14 +131,20 @@ class Record(Says):
 
     def open(self, stage: Stage) -> Run:
         """Opens a stage for the thread or task that asks."""
+        run = _staging.enter(self.owner, stage)
         with self._lock:
-            self._open += 1
-        return _staging.enter(self.owner, stage)
+            self._open.append(run)
+        return run
 
     def close(self, stage: Stage, *, failed: bool) -> None:
-        """Closes a stage; takes back what was written in it if it failed."""
-        run = _staging.leave(self.owner, stage)
+        """Closes a stage; takes back what was written in it if it failed.
+
+        Raises:
+          RecordError: The stage is not open.
+        """
         with self._lock:
+            run = _staging.leave(stage, self._open)
+            self._open.remove(run)
             if failed:
                 for write in reversed(self._writes):
                     self._standing.revert(write.change)
@@ -147,18 +153,25 @@ class Record(Says):
                 self._has_changed()
             else:
                 run.changes.extend(w.change for w in self._writes if run in w.runs)
-            self._open -= 1
             if not self._open:
                 self._writes = []
 
     def take_back(self, run: Run) -> None:
         """Undoes what was written in a stage that is closed, with what it replaced.
 
-        Where somebody else has written since, that stays.
+        Where somebody else has written since, that stays; it is no longer kept for
+        anybody who would bring it back.
         """
         with self._lock:
+            self._standing.bury(run.changes)
             for change in reversed(run.changes):
                 self._write(partial(Standing.revert, change=change))
+
+    def forget_stage(self, stage: Stage) -> None:
+        """Removes all that a stage decided."""
+        with self._lock:
+            for entry in self._standing.of_stage(stage):
+                self._write(partial(Standing.revert, change=Change((entry,), ())))
 
     def made(self, run: Run) -> tuple[Decision | Rule, ...]:
         """What was written in a closed stage and still stands."""

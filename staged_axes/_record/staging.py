@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from staged_axes._record.decisions import Change, Stage
 from staged_axes._words.display import short
@@ -19,7 +19,7 @@ from staged_axes.errors import Problem, RecordError, error
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Run:
     """One run through the body of a stage.
 
@@ -27,11 +27,14 @@ class Run:
       owner: That of the record.
       stage: The stage.
       changes: What was written in it; complete once it is closed.
+      is_open: Is it not closed yet? A thread or task may have closed what another one
+        opened, as the body of an async generator does that goes on in another task.
     """
 
     owner: int
     stage: Stage
     changes: list[Change] = field(factory=list)
+    is_open: bool = True
 
 
 _active: ContextVar[tuple[Run, ...]] = ContextVar("staged_axes_active", default=())
@@ -45,19 +48,35 @@ def enter(owner: int, stage: Stage) -> Run:
     return run
 
 
-def leave(owner: int, stage: Stage) -> Run:
-    """Closes the innermost run through a stage of a record."""
-    opened = _active.get()
-    this = next(
-        run for run in reversed(opened) if (run.owner, run.stage) == (owner, stage)
-    )
-    _active.set(tuple(run for run in opened if run is not this))
+def leave(stage: Stage, opened: Sequence[Run]) -> Run:
+    """Closes the innermost run through a stage.
+
+    Args:
+      stage: The stage.
+      opened: All runs of the record that are open, whoever opened them.
+
+    Raises:
+      RecordError: It is not open.
+    """
+    mine = [run for run in _active.get() if run in opened]
+    candidates = [run for run in [*opened, *mine] if run.stage == stage]
+    if not candidates:
+        raise error(
+            RecordError,
+            f"stage {stage.name!r} is closed, but it is not open.",
+            Problem(kind="stage", path=f"stage {stage.name!r}", there="not open"),
+            fixes=[f"with spec.stage({stage.name!r}): ..."],
+        )
+    this = candidates[-1]
+    this.is_open = False
+    _active.set(tuple(run for run in _active.get() if run.is_open))
     return this
 
 
 def innermost(owner: int) -> Run | None:
     """The innermost open run through a stage of a record."""
-    return next((run for run in reversed(_active.get()) if run.owner == owner), None)
+    mine = (x for x in reversed(_active.get()) if x.owner == owner and x.is_open)
+    return next(mine, None)
 
 
 class Opens(Protocol):

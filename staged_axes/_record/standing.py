@@ -24,6 +24,7 @@ class Standing:
         self._places: dict[Path, dict[Stage, Decision]] = {}
         self._above: Counter[Path] = Counter()
         self._rules = list(rules)
+        self._buried: set[int] = set()
         for decision in decisions:
             self._put(decision)
 
@@ -91,6 +92,11 @@ class Standing:
             self._put(entry)
         return Change(back, gone)
 
+    def bury(self, changes: Iterable[Change]) -> None:
+        """Lets nobody bring back what came with changes and was replaced since."""
+        came = (entry for change in changes for entry in change.came)
+        self._buried.update(entry.order for entry in came if not self.has(entry))
+
     def has(self, entry: Decision | Rule) -> bool:
         """Does this very entry stand?"""
         if isinstance(entry, Rule):
@@ -98,10 +104,17 @@ class Standing:
         return self._places.get(entry.path, {}).get(entry.stage) is entry
 
     def _is_free(self, entry: Decision | Rule) -> bool:
-        """Has its stage written nothing else in the place of an entry?"""
+        """May an entry come back: has its stage written nothing else in its place?"""
+        if entry.order in self._buried:
+            return False
         if isinstance(entry, Rule):
             return True
         return entry.stage not in self._places.get(entry.path, {})
+
+    def of_stage(self, stage: Stage) -> tuple[Decision | Rule, ...]:
+        """What a stage has decided."""
+        every: Iterable[Decision | Rule] = (*self.decisions(), *self.rules())
+        return tuple(entry for entry in every if entry.stage == stage)
 
     def _at_and_below(self, path: Path) -> list[Path]:
         """The decided places at and below the path."""

@@ -240,13 +240,18 @@ def _clash(old: Decision | Rule, new: Decision | Rule) -> bool:
 
 def _fill(work: _Work, winner: Decision, at: _Range) -> None:
     """Writes a decision to all leaves below the node."""
-    payload = winner.payload
-    if isinstance(payload, FromNode):
-        work.is_general = False
-        payload = _ask(work, winner, payload.fn, at.node, at.path)
+    payload = _of_node(work, winner, at)
     count = at.stop - at.start
     work.payloads[at.start : at.stop] = [payload] * count
     work.deciders[at.start : at.stop] = [winner] * count
+
+
+def _of_node(work: _Work, decider: Decision | Default, at: _Range) -> Any:
+    """What was decided for a node, which `from_node` is asked about."""
+    if not isinstance(decider.payload, FromNode):
+        return decider.payload
+    work.is_general = False
+    return _ask(work, decider, decider.payload.fn, at.node, at.path)
 
 
 def _ask(
@@ -296,7 +301,7 @@ def _apply_rules(work: _Work, rules: Iterable[Rule], value: Any) -> None:
     chosen: dict[int, Rule] = {}
     disagree: dict[Problem, None] = {}
     for rule in rules:
-        work.is_general &= _patterns.is_by_path(rule.pattern)
+        work.is_general &= _patterns.is_structural(rule.pattern)
         found: set[int] = set()
         with _noted(f"in the pattern of {rule.place}, recorded at {rule}"):
             for at in work.scopes.get(rule.under, ()):
@@ -322,17 +327,22 @@ def _apply_defaults(work: _Work, defaults: Iterable[Default]) -> None:
             continue
         deciders, payloads = work.deciders, work.payloads
         for at in work.scopes.get(default.path, ()):
+            payload = _of_node(work, default, at)
             for i in range(at.start, at.stop):
                 if deciders[i] is None:
-                    deciders[i], payloads[i] = default, default.payload
+                    deciders[i], payloads[i] = default, payload
 
 
 def _ask_leaves(work: _Work, leaves: Sequence[Any], value: Any) -> None:
-    """Lets `per_leaf` decisions see their leaves; names the leaves nobody decided."""
+    """Lets decisions by leaf see their leaves; names the leaves nobody decided.
+
+    For a rule, which decides leaf by leaf, the node of `from_node` is the leaf.
+    """
+    late = PerLeaf | FromNode
     kinds = set(map(type, work.payloads))
-    if kinds.isdisjoint({PerLeaf, Undecided}):
+    if kinds.isdisjoint({PerLeaf, FromNode, Undecided}):
         return
-    by_leaf = [i for i, p in enumerate(work.payloads) if isinstance(p, PerLeaf)]
+    by_leaf = [i for i, p in enumerate(work.payloads) if isinstance(p, late)]
     undecided = [i for i, p in enumerate(work.payloads) if p is UNDECIDED]
     work.is_general &= not by_leaf
     paths = _tree.paths(value)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 from attrs import frozen
 
 from staged_axes._record.axes import AXES, PerLeaf
@@ -18,7 +19,7 @@ from staged_axes._structure import tree as _tree
 from staged_axes._structure.leaves import Kinds, Shape, shape_of
 from staged_axes._words.display import short
 from staged_axes._words.paths import Path, code
-from staged_axes.errors import Problem, count
+from staged_axes.errors import Problem, StagedAxesError, count, error
 
 
 @frozen
@@ -67,6 +68,33 @@ class Checked:
     axes: tuple[int | None, ...]
     batch_size: int | None
     problems: tuple[Problem, ...]
+
+
+def checked_size(axis_size: Any, cls: type[StagedAxesError]) -> int | None:
+    """A batch size that the user gives.
+
+    Args:
+      axis_size: What was given.
+      cls: Of the error.
+
+    Raises:
+      StagedAxesError: It is no size.
+    """
+    if axis_size is None:
+        return None
+    is_int = isinstance(axis_size, int | np.integer) and not isinstance(axis_size, bool)
+    if is_int and axis_size >= 0:
+        return int(axis_size)
+    raise error(
+        cls,
+        "axis_size is the number of examples: an int, 0 or more.",
+        Problem(
+            kind="argument",
+            path="axis_size",
+            there=f"{axis_size}" if type(axis_size) is int else short(axis_size),
+        ),
+        fixes=["axis_size=32, or leave it out where a leaf is mapped"],
+    )
 
 
 def check(

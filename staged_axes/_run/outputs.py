@@ -19,6 +19,7 @@ from jax.custom_batching import custom_vmap
 from staged_axes._record.axes import AXES, STATIC
 from staged_axes._record.axes_tree import says
 from staged_axes._record.decisions import Says
+from staged_axes._resolve.fit import traced
 from staged_axes._resolve.misses import Decider, problem
 from staged_axes._resolve.resolve import resolve
 from staged_axes._structure import tree as _tree
@@ -52,22 +53,22 @@ class Output:
       fixed: The leaves that are no arrays, by number: strings, functions, objects.
       arrays: The numbers of the other leaves.
       axes: The output axis of each of those.
-      fresh: Gives the treedef with static data of its own, where that can be changed
-        in place.
+      fresh: Gives `treedef` and `fixed` anew, where they have plain data that can be
+        changed in place.
     """
 
     treedef: Any
     fixed: dict[int, Any]
     arrays: tuple[int, ...]
     axes: tuple[int | None, ...]
-    fresh: Callable[[], Any] | None = None
+    fresh: Callable[[], tuple[Any, dict[int, Any]]] | None = None
 
     def rebuild(self, arrays: Sequence[Any]) -> Any:
         """The output, from the arrays that came back."""
-        treedef = self.fresh() if self.fresh else self.treedef
-        if not self.fixed:
+        treedef, fixed = self.fresh() if self.fresh else (self.treedef, self.fixed)
+        if not fixed:
             return treedef.unflatten(arrays)
-        leaves = dict(self.fixed)
+        leaves = dict(fixed)
         leaves.update(zip(self.arrays, arrays, strict=True))
         return treedef.unflatten([leaves[i] for i in range(len(leaves))])
 
@@ -113,9 +114,10 @@ def take_apart(
     arrays = [leaves[i] for i in numbers]
     fixed = {i: x for i, x in enumerate(leaves) if not is_array(x)}
     leaky = [i for i, x in fixed.items() if holds_tracer(x)]
-    if leaky:
+    leaks = traced(out, treedef, "output")
+    if leaky or leaks:
         places = _tree.paths(out)
-        raise _bad_output([_leak(places[i], leaves[i]) for i in leaky])
+        raise _bad_output([*(_leak(places[i], leaves[i]) for i in leaky), *leaks])
     if isinstance(out_says, Auto):
         axes = [0 if v else None for v in _varies(arrays, witness)]
         return arrays, Output(treedef, fixed, numbers, tuple(axes))

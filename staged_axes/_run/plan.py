@@ -30,12 +30,15 @@ class Plan:
       is_fixed: Must the leaf stay the Python object it is? True for `STATIC` places,
         and for shared leaves that are no arrays.
       batch_size: How many examples there are.
+      is_general: Do all calls with this structure, and with leaves of these types, come
+        to the same? Not where the user's functions were asked about the values.
     """
 
     treedef: Any
     axes: tuple[int | None, ...]
     is_fixed: tuple[bool, ...]
     batch_size: int
+    is_general: bool
 
 
 def plan(
@@ -55,6 +58,7 @@ def plan(
     problems: list[Problem] = []
     owners: list[tuple[int, int]] = []
     names: list[str] = []
+    is_general = True
     for n, (argument, part) in enumerate(
         zip(arguments, _argument_treedefs(treedef), strict=True)
     ):
@@ -69,6 +73,7 @@ def plan(
             part,
             argument.name,
         )
+        is_general &= resolved.is_general
         payloads += resolved.payloads
         deciders += resolved.deciders
         problems += resolved.problems
@@ -114,6 +119,7 @@ def plan(
             for payload, shape in zip(payloads, there.shapes, strict=True)
         ),
         batch_size=checked.batch_size,
+        is_general=is_general,
     )
 
 

@@ -18,6 +18,7 @@ from attrs import field, frozen
 
 from staged_axes._record.decisions import Entries, Says
 from staged_axes._record.placeholders import Places
+from staged_axes._resolve.validate import checked_size
 from staged_axes._run.arguments import InAxes, in_axes_of
 from staged_axes._run.like import check_form, templates
 from staged_axes._run.outputs import Auto, Late, Output, out_axes_of, take_apart
@@ -224,21 +225,7 @@ def mapped_of(
             Problem(kind="argument", path="fn", there=short(fn)),
             fixes=["sa.vmap(fn, in_axes=...)(value)"],
         )
-    if axis_size is not None and (
-        isinstance(axis_size, bool)
-        or not isinstance(axis_size, int | np.integer)
-        or axis_size < 0
-    ):
-        raise error(
-            BatchError,
-            "axis_size is the number of examples: an int, 0 or more.",
-            Problem(
-                kind="argument",
-                path="axis_size",
-                there=f"{axis_size}" if type(axis_size) is int else short(axis_size),
-            ),
-            fixes=["axis_size=32, or leave it out where a leaf is mapped"],
-        )
+    axis_size = checked_size(axis_size, BatchError)
     unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
         raise error(
@@ -254,7 +241,7 @@ def mapped_of(
         fn=fn,
         in_axes=read,
         out_says=out_axes_of(out_axes, source),
-        axis_size=None if axis_size is None else int(axis_size),
+        axis_size=axis_size,
         like=like,
         options={k: v for k, v in options.items() if v is not None},
     )

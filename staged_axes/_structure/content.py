@@ -38,6 +38,7 @@ _TOLD = (str, bytes, int, float, complex, bool, type(None))
 _SEQUENCES = (tuple, list, collections.deque)
 _MAPPINGS = (dict, types.MappingProxyType)
 _SETS = (set, frozenset)
+_FROZEN = ("jax", "jaxlib", "numpy", "flax")  # their hashable objects do not change
 _MUTABLE = (list, collections.deque, dict, types.MappingProxyType, set, np.ndarray)
 
 
@@ -88,7 +89,7 @@ class Reader:
         if is_sequence(x):
             return (kind, *map(self.read, x), *self._extra(x))
         if is_mapping(x):
-            made_by = getattr(x, "default_factory", None)
+            made_by = self.read(getattr(x, "default_factory", None))
             items = [(self.read(k), self.read(v)) for k, v in x.items()]
             return (kind, made_by, *items, *self._extra(x))
         if is_set(x):
@@ -167,7 +168,7 @@ def _compares_like(x: Any, plain: tuple[type, ...]) -> bool:
 class Held:
     """An object that is compared by its own `__eq__`, identity and hash first."""
 
-    __slots__ = ("_attributes", "_hash", "_x")
+    __slots__ = ("_attributes", "_hash", "_x", "is_stable")
 
     def __init__(self, x: Any) -> None:
         self._x = x
@@ -176,7 +177,7 @@ class Held:
         except Exception as e:
             why = "cannot be hashed, and is no plain container"
             raise Uncomparable(x, "static-data", why) from e
-        self._attributes = _attributes(x, set())
+        self._attributes, self.is_stable = _attributes(x, set())
         self._hash = hash((type(x), own, self._attributes))
 
     def __hash__(self) -> int:
@@ -196,26 +197,49 @@ class Held:
             raise Uncomparable(other._x, "static-data", why) from e
 
 
-def _attributes(x: Any, above: set[int]) -> Key:
-    """The plain attributes of an object that is not compared by identity."""
-    own: Any = type(x).__eq__
-    if own is object.__eq__ or isinstance(x, type) or id(x) in above:
-        return None
+def _attributes(x: Any, above: set[int]) -> tuple[Key, bool]:
+    """The plain attributes of an object that is not compared by identity.
+
+    Returns:
+      Their key, and whether it can never change.
+    """
+    cls: Any = type(x)
+    if cls.__eq__ is object.__eq__ or isinstance(x, type) or id(x) in above:
+        return None, True
     above = above | {id(x)}
-    reader = Reader(lambda inner: (type(inner), _attributes(inner, above)))
+
+    def other(inner: Any) -> Key:
+        key, is_stable = _attributes(inner, above)
+        reader.is_stable &= is_stable
+        return (type(inner), key)
+
+    reader = Reader(other)
     names = [
-        *(name for c in type(x).__mro__ for name in _slots(c)),
+        *(name for c in cls.__mro__ for name in _slots(c)),
         *getattr(x, "__dict__", ()),
     ]
-    # Decimals, dates and the like hide what they hold, and show it: 1.0 and 1.00.
-    is_standard = type(x).__module__.split(".")[0] in sys.stdlib_module_names
+    home = cls.__module__.split(".")[0]
+    is_standard = home in sys.stdlib_module_names
     try:
         held = [
             (name, reader.read(getattr(x, name))) for name in names if hasattr(x, name)
         ]
-        return (repr(x) if is_standard else "", *held)
+        # Decimals, dates and the like hide what they hold, and show it: 1.0 and 1.00.
+        key = (repr(x) if is_standard else "", *held)
     except (RecursionError, Uncomparable):
-        return None
+        return None, False
+    is_frozen = not held or is_standard or home in _FROZEN or _is_frozen(cls)
+    return key, is_frozen and reader.is_stable
+
+
+def _is_frozen(cls: Any) -> bool:
+    """Does the class promise that its objects keep their attributes?"""
+    if issubclass(cls, enum.Enum):
+        return True
+    declared = getattr(cls, "__dataclass_params__", None)
+    return getattr(declared, "frozen", False) or (
+        getattr(cls.__setattr__, "__name__", "") == "_frozen_setattrs"  # of attrs
+    )
 
 
 def _slots(c: type) -> Iterable[str]:
@@ -235,12 +259,14 @@ def reader_of_statics() -> Reader:
         if holds_tracer(x):
             raise Uncomparable(x, "tracer", "holds a tracer")
         try:
-            return Held(x)
+            held = Held(x)
         except Uncomparable:
             if not (parts := parts_of(x)):
                 raise
             reader.is_stable = False
             return (type(x), *map(reader.read, parts(x)))
+        reader.is_stable &= held.is_stable
+        return held
 
     reader = Reader(other)
     return reader

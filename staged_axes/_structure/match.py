@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import jax.tree_util as jtu
+from attrs import frozen
 
 from staged_axes._structure.tree import Children, attributes, children
 from staged_axes._words.paths import Index, Name, Path, Span, Step
@@ -39,8 +42,7 @@ def match(node: Any, below: Children, step: Step) -> list[int]:
 def _is_row(node: Any, below: Children) -> bool:
     """Are the children reached by position? Those of a dict with int keys are not."""
     return isinstance(node, tuple) or (
-        not isinstance(node, Mapping)
-        and all(isinstance(step, Index) for step in below.steps)
+        not isinstance(node, Mapping) and below.are_indexed
     )
 
 
@@ -70,15 +72,40 @@ def held_children(node: Any, below: Children) -> dict[str, Any]:
     }
 
 
-def locate(path: Path, value: Any, treedef: Any) -> list[tuple[Any, range]]:
-    """The nodes at a path, each with the numbers of its leaves."""
-    found = [(value, treedef, 0)]
-    for step in path:
-        inner = []
-        for node, node_def, start in found:
-            below, defs = children(node), node_def.children()
-            for i in match(node, below, step):
-                before = sum(d.num_leaves for d in defs[:i])
-                inner.append((below.values[i], defs[i], start + before))
-        found = inner
-    return [(node, range(n, n + node_def.num_leaves)) for node, node_def, n in found]
+@frozen(slots=False, eq=False)
+class Located:
+    """A node of a value, and where its leaves are among those of the value.
+
+    Attributes:
+      node: The node.
+      treedef: Its treedef.
+      start: The number of its first leaf.
+    """
+
+    node: Any
+    treedef: Any
+    start: int = 0
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its leaves."""
+        return range(self.start, self.start + self.treedef.num_leaves)
+
+    def at(self, path: Path) -> list[Located]:
+        """The nodes at a path: none, one, or several where it has a slice."""
+        found = [self]
+        for step in path:
+            found = [x._inside[i] for x in found for i in match(x.node, x._below, step)]
+        return found
+
+    @cached_property
+    def _below(self) -> Children:
+        return children(self.node)
+
+    @cached_property
+    def _inside(self) -> list[Located]:
+        """The children, located."""
+        defs = self.treedef.children()
+        sizes = (treedef.num_leaves for treedef in defs)
+        starts = itertools.accumulate(sizes, initial=self.start)
+        return list(map(Located, self._below.values, defs, starts))

@@ -47,6 +47,20 @@ def is_by_path(pattern: Any) -> bool:
     return isinstance(pattern, str | re.Pattern)
 
 
+def is_structural(pattern: Any) -> bool:
+    """Does it mean the same leaves in all values of one treedef?
+
+    Paths do, and filters of nnx that go by path, class and tag; functions may not.
+    """
+    if is_by_path(pattern) or isinstance(pattern, type | bool | int | None):
+        return True
+    if isinstance(pattern, tuple | list | frozenset):
+        return all(map(is_structural, pattern))
+    if type(pattern).__module__.startswith("flax.nnx"):
+        return all(map(is_structural, vars(pattern).values()))
+    return pattern is ...
+
+
 @functools.lru_cache(maxsize=256)
 def _glob(pattern: str) -> Callable[[str], Any]:
     """A glob as a matcher of the text of a leaf, or of the beginning that is a node's.

@@ -56,6 +56,11 @@ class Children:
         """The step that leads to each."""
         return [_step(word, self.is_item) for word in self.words]
 
+    @cached_property
+    def are_indexed(self) -> bool:
+        """Does an index lead to each? Dict keys that are ints are none."""
+        return not self.is_item and all(isinstance(word, int) for word in self.words)
+
     def at(self, step: Step) -> list[int]:
         """The positions of the children to which this very step leads."""
         if len(self._positions) < len(self):  # a class that uses a key twice

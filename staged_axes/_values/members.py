@@ -37,19 +37,31 @@ def dtype_of(x: Any) -> Any:
 
 
 def are_of_one_kind(a: Any, b: Any) -> bool:
-    """Are both of them bools, signed, unsigned, real or complex numbers, or keys?"""
-    return _kind(dtype_of(a)) is _kind(dtype_of(b))
+    """Are both bools, signed, unsigned, real or complex numbers, or keys of a kind?"""
+    return bool(_kind(dtype_of(a)) == _kind(dtype_of(b)))
+
+
+def can_hold(x: Any, part: Any) -> bool:
+    """Does the dtype of a batch hold the numbers of an example, but for rounding?"""
+    if isinstance(part, jax.core.Tracer) or dtype_of(x) == dtype_of(part):
+        return True
+    with np.errstate(over="ignore"):
+        cast = np.asarray(part).astype(dtype_of(x))
+    if jnp.issubdtype(cast.dtype, jnp.inexact):
+        return bool((np.isinf(cast) == np.isinf(part)).all())
+    return bool((cast == np.asarray(part)).all())
 
 
 def _kind(dtype: Any) -> Any:
     """The family of a dtype."""
+    if jnp.issubdtype(dtype, jax.dtypes.extended):
+        return dtype
     families = (
         np.bool_,
         jnp.signedinteger,
         jnp.unsignedinteger,
         jnp.floating,
         jnp.complexfloating,
-        jax.dtypes.prng_key,
     )
     return next((f for f in families if jnp.issubdtype(dtype, f)), None)
 

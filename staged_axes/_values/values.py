@@ -229,7 +229,8 @@ def _misfit(
         )
     shape = shape_of(leaf) or ()
     single = (*shape[:axis], *shape[axis + 1 :])
-    if shape_of(part) == single and _members.are_of_one_kind(leaf, part):
+    is_alike = shape_of(part) == single and _members.are_of_one_kind(leaf, part)
+    if is_alike and _members.can_hold(leaf, part):
         return None
     wanted = jax.ShapeDtypeStruct(  # type: ignore[no-untyped-call]
         single, _members.dtype_of(leaf)
@@ -242,7 +243,9 @@ def _misfit(
         asked=f"{short(wanted)} for each example of the batch",
         axis=axis,
         shape=shape_of(part),
-        fix="give it the shape and the kind of numbers of one example",
+        fix="a number in it is too large for that"
+        if is_alike
+        else "give it the shape and the kind of numbers of one example",
     )
 
 

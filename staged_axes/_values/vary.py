@@ -17,7 +17,7 @@ from staged_axes._resolve.misses import problem, unmatched
 from staged_axes._resolve.resolve import Resolution, resolve
 from staged_axes._structure import tree as _tree
 from staged_axes._structure.leaves import is_array, shape_of
-from staged_axes._structure.match import locate
+from staged_axes._structure.match import Located
 from staged_axes._values import members as _members
 from staged_axes._words.display import short
 from staged_axes._words.paths import Path, code, parse
@@ -56,9 +56,10 @@ def vary(
     record = root.__record__
     own, treedef = _tree.flatten(value)
     leaves = list(map(_Leaf, _tree.paths(value), own, own))
+    whole = Located(value, treedef)
     problems: list[Problem] = []
     for ask, array in _asked(root, arrays, stage, source):
-        problems += _put(leaves, ask, array, value, treedef)
+        problems += _put(leaves, ask, array, whole)
     new = [leaf.new for leaf in leaves]
 
     def resolved() -> Resolution:
@@ -121,13 +122,13 @@ def _path(root: Places, key: Any) -> Path:
 
 
 def _put(
-    leaves: list[_Leaf], ask: Decision, array: Any, value: Any, treedef: Any
+    leaves: list[_Leaf], ask: Decision, array: Any, whole: Located
 ) -> list[Problem]:
     """Puts the array for one place in; says why not where it does not belong there."""
-    found = locate(ask.path, value, treedef)
+    found = whole.at(ask.path)
     if len(found) != 1:
-        return [_no_place(ask, value, len(found))]
-    ((node, numbers),) = found
+        return [_no_place(ask, whole.node, len(found))]
+    node, numbers = found[0].node, found[0].numbers
     parts = [array]
     if _tree.is_node(node):
         if not numbers:
