@@ -2,6 +2,7 @@
 
 import functools
 import operator
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -337,3 +338,22 @@ def test_too_many_arguments_are_pythons_to_name():
     """A call that the function cannot take fails as it would without `vmap`."""
     with pytest.raises(TypeError, match="takes 2 positional arguments but 3"):
         sa.vmap(fn)(X, X, X)
+
+
+def test_the_fix_is_in_the_form_of_the_axes():
+    """Where `in_axes` is a dict, what to type is a key of it."""
+    with pytest.raises(
+        sa.BindError, match=r"share it:  in_axes\['b'\] = None"
+    ) as caught:
+        sa.vmap(lambda a, b: a * b, in_axes={"a": 0})(X, 5.0)
+    assert caught.value.problems[0].path == "b"
+    fixed = sa.vmap(lambda a, b: a * b, in_axes={"a": 0, "b": None})(X, 5.0)
+    np.testing.assert_array_equal(fixed, X * 5)
+
+
+def test_the_fix_for_keywords_is_a_tuple():
+    """An entry for one argument is written as a tuple of one."""
+    fix = re.escape("in_axes=(0,), or by name: in_axes={'a': 0, ...}")
+    with pytest.raises(sa.BindError, match=fix) as caught:
+        sa.vmap(lambda a, b: a * b, in_axes=(0, None))(a=X, b=2.0)
+    assert caught.value.problems[0].path == "in_axes[0]"

@@ -550,3 +550,23 @@ def test_how_it_looks():
     assert repr(fast) == "<batched double: 1 program>"
     assert fast.__name__ == "double"
     assert fast.__doc__ == "Twice as much."
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"donate_argnums": 5}, "donate_argnums takes numbers of positional "),
+        ({"donate_argnums": -9}, "donate_argnums takes numbers of positional "),
+        ({"donate_argnums": "x"}, "donate_argnums takes numbers of positional "),
+        ({"donate_argnums": 1.5}, "donate_argnums takes numbers of positional "),
+        ({"donate_argnames": 3}, "donate_argnames takes names of parameters"),
+        ({"static_argnames": [1]}, "static_argnames takes names of parameters"),
+        ({"warn_after": "a"}, "warn_after is how many programs one field may make"),
+    ],
+    ids=str,
+)
+def test_options_that_mean_nothing(options, text):
+    """Each is refused where the function is made."""
+    with pytest.raises(sa.BatchError, match=f"^{text}") as caught:
+        sa.batch(lambda x: x, **options)
+    assert caught.value.problems[0].path == next(iter(options))

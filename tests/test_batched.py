@@ -494,3 +494,109 @@ def test_records_written_while_others_call():
         thread.join()
     assert not wrong
     np.testing.assert_array_equal(fast(value), answers[1])
+
+
+# Functions of the user's that look at values ----------------------------------------
+
+
+def late_spec(which):
+    """A record that asks a function about `b`, and the axis that it gives by value."""
+    spec = sa.AxesBuilder(default=0)
+    if which == "per_leaf":
+        spec.b = sa.per_leaf(lambda leaf: 0 if np.any(np.asarray(leaf)) else None)
+    elif which == "from_node":
+        spec.b = sa.from_node(lambda node: 0 if np.any(np.asarray(node)) else None)
+    else:
+        none = sa.optional(None)
+        sa.rule(spec, lambda path, leaf: not np.any(np.asarray(leaf)), none)
+    return spec
+
+
+@pytest.mark.parametrize("which", ["per_leaf", "from_node", "rule"])
+def test_decisions_by_value(which):
+    """They are taken anew at each call, as `sa.vmap` does."""
+
+    def fn(v):
+        return v["a"].sum() + v["b"].sum()
+
+    spec = late_spec(which)
+    fast = spec.batch(fn)
+    ones = {"a": jnp.ones((3, 2)), "b": jnp.ones((3, 3))}
+    zeros = {"a": jnp.ones((3, 2)), "b": jnp.zeros((3, 3))}
+    for value in (ones, zeros, ones, zeros):
+        axes = {"a": 0, "b": 0 if value is ones else None}
+        expected = jax.vmap(fn, in_axes=(axes,))(value)
+        np.testing.assert_array_equal(fast(value), expected)
+        np.testing.assert_array_equal(sa.vmap(fn, spec)(value), expected)
+    assert fast.cache_info().traces == 2
+
+
+# Data that changes ------------------------------------------------------------------
+
+
+@dataclasses.dataclass(unsafe_hash=True)
+class Gain:
+    """It has a hash, and can be changed in place all the same."""
+
+    by: int
+
+
+@pytest.mark.parametrize("way", ["static", "leaf", "field"])
+def test_objects_with_a_hash_that_change(way):
+    """What such an object holds now is what counts."""
+    gain = Gain(2)
+    of_field = sa.batch(lambda v: v.x * v.label.by)
+    of_leaf = sa.batch(lambda x, c: x * c.by, in_axes=(0, None))
+    of_static = sa.batch(lambda x, c: x * c.by, static_argnames="c")
+    ways = {
+        "field": lambda: of_field(Body(X, gain)),
+        "leaf": lambda: of_leaf(X, gain),
+        "static": lambda: of_static(X, c=gain),
+    }
+    for by in (2, 5, 2):
+        gain.by = by
+        np.testing.assert_array_equal(ways[way](), X * by)
+
+
+def test_leaves_of_an_output_are_nobody_elses():
+    """Leaves that are no arrays, of the user's or made by the function, are copied."""
+    labels = np.array(["a", "b"])
+    axes = ({"x": 0, "labels": None},)
+    fast = sa.batch(lambda v: (v, {"ok"}), axes, out_axes=sa.AUTO)
+    for _ in range(2):
+        out, made = fast({"x": X, "labels": np.array(["a", "b"])})
+        assert out["labels"].tolist() == ["a", "b"]
+        assert made == {"ok"}
+        out["labels"][0], labels[0] = "z", "z"
+        made.add("mine")
+
+
+# Threads and methods ----------------------------------------------------------------
+
+
+def test_a_trace_may_wait_for_a_thread():
+    """A function that is traced waits for a thread that calls another one first."""
+    double = sa.batch(lambda x: 2 * x)
+
+    def fn(x):
+        out = []
+
+        def work():
+            out.append(double(np.ones(3)).sum())
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(60)
+        return x * out[0]
+
+    np.testing.assert_array_equal(sa.batch(fn)(X), X * 6)
+
+
+def test_a_method():
+    """In the body of a class it is a method, as any function."""
+
+    class Model:
+        gain = 3.0
+        pull = sa.batch(lambda self, x: x * self.gain, in_axes={"self": None, "x": 0})
+
+    np.testing.assert_array_equal(Model().pull(X), X * 3)

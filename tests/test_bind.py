@@ -132,3 +132,12 @@ def test_many_leaves():
     assert sum(axis is not None for axis in bound.leaf_axes) == 1
     assert "value['k7'][3]" in bound.table().plain()
     assert len(bound.table().rows) < 30
+
+
+@pytest.mark.parametrize("size", ["3", -1, 3.0, True, jnp.array(3)], ids=repr)
+def test_sizes_that_are_none(size):
+    """A batch size that is none is refused at once."""
+    text = "^axis_size is the number of examples: an int, 0 or more."
+    with pytest.raises(sa.BindError, match=text) as caught:
+        sa.AxesBuilder(default=None).bind({"x": np.ones(3)}, axis_size=size)
+    assert caught.value.problems[0].path == "axis_size"

@@ -160,3 +160,26 @@ def test_the_same_rule_again():
         ("a", 1),
         ("b", 2),
     ]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        {"a"},
+        {"a": 1},
+        object(),
+        re.compile(b"k"),
+        (3, 4),
+        sa.optional(0),
+        np.array([1]),
+    ],
+    ids=["set", "dict", "object", "bytes", "ints", "optional", "array"],
+)
+def test_what_can_be_no_pattern(pattern):
+    """It is refused at the line that writes it."""
+    spec = sa.AxesBuilder(default=0)
+    with pytest.raises(
+        sa.RecordError, match=r"^a rule's pattern is a glob, "
+    ) as caught:
+        sa.rule(spec, pattern, 0)
+    assert caught.value.problems[0].kind == "pattern"

@@ -208,3 +208,31 @@ def test_no_class_is_built_with_axes():
     rows = [np.asarray(X[i]) for i in range(3)]
     np.testing.assert_array_equal(got.x, np.stack(rows, 1))
     np.testing.assert_array_equal(got.y, np.stack([r * 0 + r.sum() for r in rows], 1))
+
+
+@struct.dataclass
+class Tagged:
+    """A leaf and static data."""
+
+    x: object
+    tag: object = struct.field(pytree_node=False, default=None)
+
+
+@pytest.mark.parametrize("out_axes", [0, sa.AUTO], ids=["axis", "auto"])
+@pytest.mark.parametrize("way", [sa.vmap, sa.batch], ids=["vmap", "batch"])
+@pytest.mark.parametrize(
+    "hide", [lambda x: x, lambda x: [x]], ids=["bare", "in a list"]
+)
+def test_tracers_in_static_data(way, out_axes, hide):
+    """A tracer that would leave the mapping in a static field is named by it."""
+    fn = way(lambda v: v.replace(tag=hide(v.x * 2)), out_axes=out_axes)
+    with pytest.raises(sa.BatchError, match=r"output\.tag") as caught:
+        fn(Tagged(X))
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.path) == ("tracer", "output.tag")
+    assert str(caught.value) == (
+        "the output axes do not fit the output, in 1 place.\n\n"
+        "  output.tag  a static field that holds a tracer  "
+        "static data must be concrete\n\n"
+        "  Fix: make it a leaf, or build the value outside of the transformation"
+    )

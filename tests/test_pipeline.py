@@ -523,3 +523,107 @@ def test_one_pipeline_in_two_threads():
 
     in_threads(lambda: run("x"), lambda: run("y"))
     assert bound.count(("x", (0, None))) == bound.count(("y", (0, None))) == 20
+
+
+# Runs inside of stages, and several pipelines ---------------------------------------
+
+STATE = {"mass": np.ones(3), "gravity": np.ones(3)}
+
+
+def shares(axes, state):
+    """A stage that shares the mass."""
+    axes.mass = None
+    return state
+
+
+def passes(axes, state):
+    """A stage that decides nothing."""
+    return state
+
+
+def test_a_run_inside_a_stage_that_fails():
+    """What came back with the stage is still taken back by the next run."""
+    spec = sa.AxesBuilder(default=0)
+    pipe = sa.Pipeline(spec=spec)
+    pipe.add("a", shares)
+    pipe.run(STATE)
+
+    def fails():
+        with spec.stage("outer"):
+            pipe.run(STATE)
+            raise WrongError(spec)
+
+    with pytest.raises(WrongError, match="AxesBuilder"):
+        fails()
+    assert said(spec) == [("spec.mass", None, "a")]
+    pipe.replace("a", passes)
+    assert pipe.run(STATE).bound.leaf_axes == (0, 0)
+    assert said(spec) == []
+
+
+def test_what_was_taken_back_does_not_come_back():
+    """A stage that overrode another one and goes brings back only what still stands."""
+    spec = sa.AxesBuilder(default=0)
+    one, other = sa.Pipeline(spec=spec), sa.Pipeline(spec=spec)
+    one.add("a", decides("mass", 0))
+    other.add("b", decides("mass", None), override=True)
+    one.run(STATE)
+    other.run(STATE)
+    one.replace("a", passes)
+    one.run(STATE)
+    other.replace("b", passes)
+    other.run(STATE)
+    assert said(spec) == []
+
+
+# What is no stage -------------------------------------------------------------------
+
+
+class LateRecord:
+    def record(self, axes):
+        axes.mass = None
+        yield
+
+
+class LateBuild:
+    async def build(self, state):
+        return state
+
+
+class LateCall:
+    async def __call__(self, axes, state):
+        return state
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [LateRecord(), LateBuild(), LateCall(), sa.Pipeline()],
+    ids=["generator", "async hook", "async object", "pipeline"],
+)
+def test_stages_that_do_their_work_later(stage):
+    """They are refused when they are added, as nothing would be recorded."""
+    with pytest.raises(sa.PipelineError, match=r"^stage 'late' cannot be ") as caught:
+        sa.Pipeline().add("late", stage)
+    assert caught.value.problems[0].stage == "late"
+
+
+@pytest.mark.parametrize(
+    ("act", "text"),
+    [
+        (lambda pipe: sa.Pipeline(spec=3), "spec is the builder to decide in, not "),
+        (lambda pipe: pipe.run(STATE, skip=3), "stages are meant by name, "),
+        (lambda pipe: pipe.run(STATE, skip=None), "stages are meant by name, "),
+        (lambda pipe: pipe.run(STATE, start_at=["a"]), "stages are meant by name, "),
+        (lambda pipe: pipe.replace(["a"], passes), "stages are meant by name, "),
+        (lambda pipe: pipe.add("b", passes, after=3), "stages are meant by name, "),
+        (lambda pipe: pipe.subscribe(3), "a hook is called with each event; "),
+    ],
+    ids=["spec", "skip", "skip None", "start_at", "replace", "after", "hook"],
+)
+def test_arguments_that_mean_nothing(act, text):
+    """Each is refused in the library's own words."""
+    pipe = sa.Pipeline()
+    pipe.add("a", passes)
+    with pytest.raises(sa.PipelineError, match=f"^{text}") as caught:
+        act(pipe)
+    assert caught.value.problems[0].kind == "argument"

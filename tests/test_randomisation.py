@@ -316,3 +316,20 @@ def test_a_reset_that_draws_again_is_compiled_once(side):
         fresh = wrapper(env, functools.partial(randomise, rng=keys(seed)))
         np.testing.assert_allclose(out, fresh.reset(keys(7)).obs, rtol=1e-6)
     assert kinds_and_bits(model_of(env)) == before
+
+
+@pytest.mark.parametrize(
+    ("spec", "draw", "path"),
+    [
+        (0, lambda model: {}, "spec"),
+        (sa.AxesBuilder().w, lambda model: {}, "spec"),
+        (sa.AxesBuilder(), None, "draw"),
+    ],
+    ids=["int", "place", "draw"],
+)
+def test_arguments_that_mean_nothing(spec, draw, path):
+    """They are refused where the function is made, not where a wrapper calls it."""
+    text = "randomization_fn takes a builder and a function"
+    with pytest.raises(sa.RecordError, match=text) as caught:
+        sa.randomization_fn(spec, draw)
+    assert caught.value.problems[0].path == path

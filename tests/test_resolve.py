@@ -544,3 +544,60 @@ def test_is_general(decide, expected):
     found = resolve(spec.__record__.entries(), AXES, value, leaves, treedef)
     assert found.is_general is expected
     assert found.problems == ()
+
+
+# Functions of the user's in rules and defaults ----------------------------------
+
+
+def test_from_node_in_a_rule():
+    """It is asked about each leaf that the rule matches."""
+    spec = sa.AxesBuilder(default=None)
+    sa.rule(spec, "w*", sa.from_node(lambda leaf: 0 if leaf.ndim > 1 else None))
+    value = {"w1": np.ones((3, 2)), "w2": np.ones(3), "x": np.ones(3)}
+    assert spec.bind(value).leaf_axes == (0, None, None)
+
+
+def test_from_node_as_a_default():
+    """It is asked about the whole value, or about what a builder is mounted for."""
+    inner = sa.AxesBuilder(default=sa.from_node(lambda node: node["n"]))
+    inner.n = None
+    spec = sa.AxesBuilder(default=sa.from_node(lambda node: len(node) - 2))
+    spec.inner = inner
+    value = {"inner": {"n": 1, "w": np.ones((2, 3))}, "x": np.ones(3)}
+    assert spec.bind(value).leaf_axes == (None, 1, 0)
+
+
+def test_what_a_function_of_a_rule_raises_names_the_rule():
+    """The user's own exception comes through, with the line of the rule."""
+    spec = sa.AxesBuilder(default=0)
+    sa.rule(spec, "w", sa.from_node(lambda leaf: leaf.missing))
+    with pytest.raises(AttributeError, match="missing") as caught:
+        spec.bind({"w": np.ones(3)})
+    assert "the function that decides value['w']" in caught.value.__notes__[0]
+    assert "test_resolve.py:" in caught.value.__notes__[0]
+
+
+def test_many_decisions_in_one_row():
+    """Children of a row are looked through once, not once for each decision."""
+    looked = []
+
+    class Row(list):
+        def __iter__(self):
+            looked.append(1)
+            return super().__iter__()
+
+    jax.tree_util.register_pytree_with_keys(
+        Row,
+        lambda row: (
+            [(jax.tree_util.SequenceKey(i), row[i]) for i in range(len(row))],
+            None,
+        ),
+        lambda _, items: Row(items),
+    )
+    spec = sa.AxesBuilder(default=None)
+    for i in range(1, 41):
+        spec[-i] = 0 if i % 2 else None
+        spec[40 - i : 41 - i] = 0 if i % 2 else None
+    bound = spec.bind(Row([np.ones(3)] * 40))
+    assert bound.leaf_axes == (None, 0) * 20
+    assert len(looked) < 10

@@ -904,3 +904,25 @@ def test_function_can_go():
     del fast
     gc.collect()
     assert gone() is None
+
+
+def test_a_compiled_program_knows_what_it_saw():
+    """A callback that refers to a list that was changed since is not called."""
+
+    def fn(v):
+        shape = jax.ShapeDtypeStruct((), jnp.float32)
+        return jax.pure_callback(
+            lambda x: np.asarray(x * v.s[0], np.float32), shape, v.x, **SEQUENTIAL
+        )
+
+    gains = [2]
+    x = jnp.arange(1.0, 2.0)
+    compiled = sa.batch(fn).lower(Tagged(x, gains)).compile()
+    np.testing.assert_array_equal(compiled(Tagged(x, [2])), [2])
+    gains[0] = 7
+    with pytest.raises(sa.BatchError, match="changed in place") as caught:
+        compiled(Tagged(x, [2]))
+    assert str(caught.value) == (
+        "static data that the function saw was changed in place since, and a callback "
+        "or the output still refers to it.\n\n  Fix: lower and compile it again"
+    )

@@ -185,3 +185,51 @@ def test_two_stages_in_two_threads(spec):
     assert sorted(by_stage(spec)) == sorted(
         (f"spec[{name!r}][{i}]", name) for name in ("left", "right") for i in range(200)
     )
+
+
+def test_a_stage_that_ends_in_another_task(spec):
+    """The body of an async generator may go on elsewhere; a failure is taken back."""
+
+    async def fixture():
+        with spec.stage("A"):
+            spec.mass = None
+            yield
+
+    async def main(fail):
+        body = fixture()
+        await asyncio.create_task(anext(body))
+        if fail:
+            with pytest.raises(ValueError, match="real"):
+                await body.athrow(ValueError("real"))
+        else:
+            await body.aclose()
+
+    asyncio.run(main(fail=True))
+    assert by_stage(spec) == []
+    asyncio.run(main(fail=False))
+    spec.later = 0
+    assert by_stage(spec)[-1] == ("spec.later", None)
+
+
+def test_a_stage_that_ends_in_another_thread(spec):
+    """What it decided stays, and later writes are no part of it."""
+    block = spec.stage("A")
+    block.__enter__()
+    spec.mass = 0
+    thread = threading.Thread(target=block.__exit__, args=(None, None, None))
+    thread.start()
+    thread.join()
+    spec.later = 0
+    assert by_stage(spec) == [("spec.mass", "A"), ("spec.later", None)]
+
+
+def test_a_stage_that_is_not_open(spec):
+    """To close it is an error of its own."""
+    with pytest.raises(sa.RecordError, match="not open") as caught:
+        spec.stage("A").__exit__(None, None, None)
+    assert str(caught.value) == (
+        "stage 'A' is closed, but it is not open.\n\n"
+        "  stage 'A'  not open\n\n"
+        "  Fix: with spec.stage('A'): ..."
+    )
+    assert caught.value.problems[0].kind == "stage"

@@ -467,8 +467,10 @@ def test_no_values(values, sentence):
 
 def test_nothing_mapped():
     """Values that share everything make no batch."""
-    with pytest.raises(sa.BindError, match="no leaf is mapped"):
+    with pytest.raises(sa.BindError, match="no leaf is mapped") as caught:
         sa.stack([1.0, 1.0], None)
+    assert str(caught.value).endswith("Fix: map something: is a path misspelt?")
+    assert caught.value.problems[0].kind == "nothing-mapped"
 
 
 def test_a_decision_that_means_two_things():
@@ -627,3 +629,56 @@ def test_named_tuples_and_ordered_dicts():
     stacked = sa.stack([pair(k, collections.OrderedDict(z=k, y=0)) for k in (1, 2)], 0)
     assert stacked.a.tolist() == [1, 2]
     assert list(stacked.b) == ["z", "y"]
+
+
+# Nothing mapped -----------------------------------------------------------------
+
+
+def test_a_batch_in_which_nothing_is_mapped():
+    """Where the size was given, examples can be had as from any batch."""
+    spec = sa.AxesBuilder(default=None)
+    value = {"x": np.arange(3)}
+    bound = spec.bind(value, axis_size=2)
+    assert len(bound.unstack(value)) == 2
+    assert bound.take(value, 1)["x"] is value["x"]
+    assert bound.broadcast(value, 5)["x"] is value["x"]
+    assert bound.set(value, 0, value)["x"] is value["x"]
+
+
+# Numbers that do not fit --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("batch", "part"),
+    [
+        (np.zeros(3, np.int8), np.int64(300)),
+        (jnp.zeros(3, jnp.int8), 300),
+        (np.zeros(3, np.float16), np.float32(1e6)),
+        (jnp.zeros(3, jnp.bfloat16), np.float64(1e39)),
+    ],
+    ids=["int8", "int8 of JAX", "float16", "bfloat16"],
+)
+def test_numbers_that_are_too_large(batch, part):
+    """A number that the dtype of the batch cannot hold is refused, not wrapped."""
+    bound = sa.AxesBuilder(default=0).bind(batch)
+    with pytest.raises(sa.BindError, match="a number in it is too large") as caught:
+        bound.set(batch, 0, part)
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.path) == ("member", "value")
+
+
+def test_numbers_that_are_rounded():
+    """The new example takes the dtype of the batch, as far as that goes."""
+    bound = sa.AxesBuilder(default=0).bind(np.zeros(2, np.float32))
+    changed = bound.set(np.zeros(2, np.float32), 1, np.float64(0.1))
+    np.testing.assert_array_equal(changed, np.array([0, 0.1], np.float32))
+
+
+def test_keys_of_another_kind():
+    """A key of another implementation is not of the kind of the batch."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    bound = sa.AxesBuilder(default=0).bind(keys)
+    with pytest.raises(sa.BindError, match="give it the shape and the kind") as caught:
+        bound.set(keys, 0, jax.random.key(1, impl="rbg"))
+    (problem,) = caught.value.problems
+    assert problem.kind == "member"

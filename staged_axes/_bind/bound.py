@@ -45,6 +45,12 @@ class BoundAxes(Says):
     _kinds: Kinds = field(eq=False)
     _keys: tuple[Any, ...] = field(eq=False)
 
+    @property
+    def _axis_size(self) -> int | None:
+        """The batch size, where no leaf tells it."""
+        is_mapped = any(axis is not None for axis in self.leaf_axes)
+        return None if is_mapped else self.batch_size
+
     def entries(self) -> Entries:
         """What the record said when the value was bound."""
         return self._entries
@@ -136,8 +142,7 @@ class BoundAxes(Says):
           >>> spec.bind(value).vmap(lambda v: v["a"] + v["b"].sum())(value)
           Array([2., 3., 4.], dtype=float32)
         """
-        if not any(axis is not None for axis in self.leaf_axes):
-            options.setdefault("axis_size", self.batch_size)
+        options.setdefault("axis_size", self._axis_size)
         return mapping.vmap(fn, in_axes=self, out_axes=out_axes, **options)
 
     def batch(
@@ -161,8 +166,7 @@ class BoundAxes(Says):
           >>> spec.bind(value).batch(lambda v: v["a"] + v["b"].sum())(value)
           Array([2., 3., 4.], dtype=float32)
         """
-        if not any(axis is not None for axis in self.leaf_axes):
-            options.setdefault("axis_size", self.batch_size)
+        options.setdefault("axis_size", self._axis_size)
         return batch(fn, in_axes=self, out_axes=out_axes, **options)
 
     def take(self, batched: Any, k: Any) -> Any:
@@ -190,7 +194,7 @@ class BoundAxes(Says):
           >>> spec.bind(batch).take(batch, -1)
           {'gain': 2.0, 'x': array([5, 6])}
         """
-        return _values.take(self._entries, batched, k)
+        return _values.take(self._entries, batched, k, self._axis_size)
 
     def unstack(self, batched: Any) -> list[Any]:
         """All examples of a batch, in order; the reverse of `stack`.
@@ -226,7 +230,7 @@ class BoundAxes(Says):
           >>> [int(one["x"].sum()) for one in spec.bind(batch).iterate(batch)]
           [1, 11]
         """
-        return _values.iterate(self._entries, batched)
+        return _values.iterate(self._entries, batched, self._axis_size)
 
     def set(self, batched: Any, k: Any, value: Any) -> Any:
         """The batch with another example k.
@@ -251,7 +255,7 @@ class BoundAxes(Says):
           {'x': array([[8, 9],
                  [5, 6]])}
         """
-        return _values.replace(self._entries, batched, k, value)
+        return _values.replace(self._entries, batched, k, value, self._axis_size)
 
     def broadcast(self, value: Any, n: int) -> Any:
         """A batch of n equal examples.
@@ -277,7 +281,8 @@ class BoundAxes(Says):
                  [8, 9],
                  [8, 9]])}
         """
-        return _values.broadcast(self._entries, value, n)
+        may_share_all = self._axis_size is not None
+        return _values.broadcast(self._entries, value, n, may_share_all=may_share_all)
 
     def table(self) -> Table:
         """Path, array, axis, size, who decided; agreeing subtrees are one row."""

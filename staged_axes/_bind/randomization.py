@@ -9,6 +9,8 @@ from typing import Any
 from staged_axes._bind.builder import AxesBuilder
 from staged_axes._values.vary import vary
 from staged_axes._words import provenance as _provenance
+from staged_axes._words.display import short
+from staged_axes.errors import Problem, RecordError, error, with_article
 
 
 def randomization_fn(
@@ -32,6 +34,7 @@ def randomization_fn(
       again at each reset and nothing is compiled again.
 
     Raises:
+      RecordError: One of the two is something else.
       BindError: At the call: arrays, model and record do not fit; with every reason.
 
     Example:
@@ -46,6 +49,15 @@ def randomization_fn(
     Source:
       https://github.com/google/brax/blob/main/brax/envs/wrappers/training.py
     """
+    if not isinstance(spec, AxesBuilder) or not callable(draw):
+        what, x = ("draw", draw) if isinstance(spec, AxesBuilder) else ("spec", spec)
+        raise error(
+            RecordError,
+            "randomization_fn takes a builder and a function that draws, not "
+            f"{with_article(short(x))}.",
+            Problem(kind="argument", path=what, there=short(x)),
+            fixes=["sa.randomization_fn(sa.AxesBuilder(default=None), draw)"],
+        )
     # Who decides is the one who calls this, not the wrapper that calls back.
     stage, source = spec.__record__.current_stage(), _provenance.caller()
 

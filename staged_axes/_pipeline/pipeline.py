@@ -13,6 +13,8 @@ from staged_axes._pipeline.stages import (
     Part,
     Pass,
     Staged,
+    builder_of,
+    check_hook,
     from_stage,
     known,
     names_of,
@@ -67,14 +69,7 @@ class Pipeline:
     def __init__(
         self, cls: Any = None, *, default: Any = 0, spec: AxesBuilder | None = None
     ) -> None:
-        if spec is not None and (cls is not None or default != 0):
-            raise error(
-                PipelineError,
-                "the builder has a class and a default of its own.",
-                Problem(kind="argument", path="sa.Pipeline(...)", there=repr(spec)),
-                fixes=["sa.Pipeline(spec=spec)"],
-            )
-        self.spec = spec if spec is not None else AxesBuilder(cls, default=default)
+        self.spec = builder_of(cls, default, spec)
         self.state: Any = None
         self._owner = next(_record.owners)
         self._parts: dict[str, Part] = {}
@@ -195,7 +190,7 @@ class Pipeline:
           5
         """
         with self._lock:
-            known([name], self._parts, f"pipe.replace({name!r}, ...)")
+            known(names_of([name]), self._parts, f"pipe.replace({name!r}, ...)")
             old = self._parts[name]
             self._parts[name] = part_of(name, stage, old.after, old.override)
 
@@ -351,6 +346,7 @@ class Pipeline:
           bound None
           >>> stop()
         """
+        check_hook(hook)
         guarded = Guarded(hook)
         stops = (
             self._hooks.add(guarded),

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from staged_axes._bind.bind import bind
 from staged_axes._bind.bound import BoundAxes
+from staged_axes._bind.builder import AxesBuilder
 from staged_axes._pipeline.events import StageEvent
 from staged_axes._record.decisions import Stage
 from staged_axes._record.record import Record
@@ -20,7 +21,7 @@ from staged_axes._record.staging import Run, StageBlock
 from staged_axes._words.display import short
 from staged_axes._words.news import Listeners
 from staged_axes._words.paths import nearest
-from staged_axes.errors import PipelineError, Problem, error
+from staged_axes.errors import PipelineError, Problem, error, with_article
 
 _HOOKS = ("record", "build")
 
@@ -91,26 +92,46 @@ def part_of(name: str, stage: Any, after: str | Iterable[str], override: bool) -
         raise _no_stage(str(name), short(name), "a stage needs a name, not")
     record, build = None, None
     if not isinstance(stage, type):
-        record, build = (_hook(stage, hook) for hook in _HOOKS)
+        record, build = (_hook(stage, hook, name) for hook in _HOOKS)
     if record or build:
         of_state = build and (lambda axes, state: build(state))
         return Part(name, record, of_state, names_of(after), override)
-    late = inspect.iscoroutinefunction(stage) or inspect.isgeneratorfunction(stage)
-    if late or not callable(stage) or not _takes_two(stage):
+    if not callable(stage) or not _does(stage, 2):
         raise _no_stage(name, short(stage), f"stage {name!r} cannot be")
     return Part(name, None, stage, names_of(after), override)
 
 
-def _hook(stage: Any, name: str) -> Any:
-    """A method of an object, or None."""
-    found = getattr(stage, name, None)
-    return found if callable(found) else None
+def _hook(stage: Any, hook: str, name: str) -> Any:
+    """A method of an object, or None.
+
+    Raises:
+      PipelineError: It is no such hook.
+    """
+    found = getattr(stage, hook, None)
+    if not callable(found):
+        return None
+    if not _does(found, 1):
+        there = (
+            f"{short(stage)}, whose {hook} takes something else or is not run at once"
+        )
+        raise _no_stage(name, there, f"stage {name!r} cannot be")
+    return found
 
 
-def _takes_two(fn: Callable[..., Any]) -> bool:
-    """Can it be called with axes and state, as far as Python can tell?"""
+def _does(fn: Any, count: int) -> bool:
+    """Does it all that it does when called with so many arguments?
+
+    As far as Python can tell; `async` functions and generators do it later.
+    """
+    later = (
+        inspect.iscoroutinefunction,
+        inspect.isgeneratorfunction,
+        inspect.isasyncgenfunction,
+    )
+    if any(is_later(f) for is_later in later for f in (fn, type(fn).__call__)):
+        return False
     try:
-        inspect.signature(fn).bind(None, None)
+        inspect.signature(fn).bind(*[None] * count)
     except TypeError:
         return False
     except ValueError:  # of a built-in nothing is known
@@ -129,9 +150,63 @@ def _no_stage(name: str, there: str, headline: str) -> PipelineError:
     )
 
 
+def builder_of(cls: Any, default: Any, spec: Any) -> AxesBuilder:
+    """The builder in which the stages of a pipeline decide.
+
+    Raises:
+      PipelineError: It is none, or a class or default is given beside it.
+    """
+    if spec is None:
+        return AxesBuilder(cls, default=default)
+    if not isinstance(spec, AxesBuilder):
+        raise error(
+            PipelineError,
+            f"spec is the builder to decide in, not {with_article(short(spec))}.",
+            Problem(kind="argument", path="spec", there=short(spec)),
+            fixes=["sa.Pipeline(spec=sa.AxesBuilder(default=0))"],
+        )
+    if cls is not None or default != 0:
+        raise error(
+            PipelineError,
+            "the builder has a class and a default of its own.",
+            Problem(kind="argument", path="sa.Pipeline(...)", there=repr(spec)),
+            fixes=["sa.Pipeline(spec=spec)"],
+        )
+    return spec
+
+
+def check_hook(hook: Any) -> None:
+    """Refuses a hook that cannot be called.
+
+    Raises:
+      PipelineError: It cannot.
+    """
+    if not callable(hook):
+        raise error(
+            PipelineError,
+            f"a hook is called with each event; {short(hook)} cannot be called.",
+            Problem(kind="argument", path="hook", there=short(hook)),
+            fixes=["pipe.subscribe(lambda event: print(event.kind))"],
+        )
+
+
 def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
-    """One name or several, as several."""
-    return (names,) if isinstance(names, str) else tuple(names)
+    """One name or several, as several.
+
+    Raises:
+      PipelineError: They are no names.
+    """
+    several = (names,) if isinstance(names, str) else names
+    if isinstance(several, Iterable):
+        listed = tuple(several)
+        if all(isinstance(name, str) for name in listed):
+            return listed
+    raise error(
+        PipelineError,
+        f"stages are meant by name, one or several, not by {short(names)}.",
+        Problem(kind="argument", path="names of stages", there=short(names)),
+        fixes=['after="nodes", skip=("nodes", "delays")'],
+    )
 
 
 def from_stage(name: str | None, parts: Mapping[str, Part]) -> list[Part]:
@@ -143,6 +218,7 @@ def from_stage(name: str | None, parts: Mapping[str, Part]) -> list[Part]:
     ordered = in_order(parts)
     if name is None:
         return ordered
+    (name,) = names_of([name])
     known([name], parts, f"start_at={name!r}")
     return ordered[ordered.index(parts[name]) :]
 

@@ -13,6 +13,7 @@ from staged_axes._programs.calls import (
     Donated,
 )
 from staged_axes._run.vmap import mapped_of
+from staged_axes._words.display import short
 from staged_axes._words.paths import nearest
 from staged_axes.errors import BatchError, Problem, error
 
@@ -92,11 +93,11 @@ def batch(
     )
     signature = mapped.in_axes.signature
     static = _names(static_argnames, signature, "static_argnames")
-    numbers = (donate_argnums,) if isinstance(donate_argnums, int) else donate_argnums
     donated = Donated(
-        _names(donate_argnames, signature, "donate_argnames"), frozenset(numbers)
+        _names(donate_argnames, signature, "donate_argnames"),
+        _numbers(donate_argnums, signature),
     )
-    _check_options(jit_options, max_programs)
+    _check_options(jit_options, max_programs, warn_after)
     return BatchedFunction(
         evolve(mapped, in_axes=evolve(mapped.in_axes, static=static)),
         donated,
@@ -114,7 +115,17 @@ def _names(
     Raises:
       BatchError: One is no parameter.
     """
-    given = frozenset((names,) if isinstance(names, str) else names)
+    several = (names,) if isinstance(names, str) else names
+    if not isinstance(several, Iterable) or not all(
+        isinstance(name, str) for name in several
+    ):
+        raise error(
+            BatchError,
+            f"{label} takes names of parameters, not {short(names)}.",
+            Problem(kind="argument", path=label, there=short(names)),
+            fixes=[f'{label}="name", or {label}=("one", "other")'],
+        )
+    given = frozenset(several)
     parameters = signature.parameters if signature else {}
     is_open = not signature or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     unknown = [] if is_open else sorted(given - set(parameters))
@@ -136,7 +147,40 @@ def _names(
     return given
 
 
-def _check_options(options: Mapping[str, Any], max_programs: int) -> None:
+def _numbers(numbers: Any, signature: inspect.Signature | None) -> frozenset[int]:
+    """The numbers of positional arguments, as `jax.jit` takes them.
+
+    Raises:
+      BatchError: One is no such number.
+    """
+    several = numbers if isinstance(numbers, Iterable) else (numbers,)
+    parameters = signature.parameters.values() if signature else ()
+    is_open = not signature or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    most = sum(
+        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters
+    )
+    given = list(several)
+    for n in given:
+        is_int = isinstance(n, int) and not isinstance(n, bool)
+        if not is_int or not (is_open or -most <= n < most):
+            raise error(
+                BatchError,
+                "donate_argnums takes numbers of positional arguments, not "
+                f"{short(n)}.",
+                Problem(
+                    kind="argument",
+                    path="donate_argnums",
+                    there=f"{n!r:.40}",
+                    asked="" if is_open else f"the function has {most}",
+                ),
+                fixes=["donate_argnums=0, or donate_argnames='name'"],
+            )
+    return frozenset(given)
+
+
+def _check_options(
+    options: Mapping[str, Any], max_programs: int, warn_after: int | None
+) -> None:
     """Refuses options that the flat program cannot have.
 
     Raises:
@@ -162,4 +206,13 @@ def _check_options(options: Mapping[str, Any], max_programs: int) -> None:
             Problem(
                 kind="argument", path="max_programs", there=repr(max_programs)[:40]
             ),
+        )
+    if warn_after is not None and (
+        isinstance(warn_after, bool) or not isinstance(warn_after, int)
+    ):
+        raise error(
+            BatchError,
+            "warn_after is how many programs one field may make, or None, not "
+            f"{short(warn_after)}.",
+            Problem(kind="argument", path="warn_after", there=short(warn_after)),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import time
+import types
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -97,6 +98,10 @@ class BatchedFunction:
             except TypeError as e:  # a leaf that was an array may be none now
                 return self._otherwise(Call(args, kwargs, leaves, treedef), e)
         return self._otherwise(Call(args, kwargs, leaves, treedef))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a method, it is given its object first."""
+        return self if instance is None else types.MethodType(self, instance)
 
     def _otherwise(self, call: Call, fault: TypeError | None = None) -> Any:
         """Serves a call that is not like the one before it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from staged_axes._record.axes import Optional
@@ -120,10 +121,24 @@ def _builder(spec: Any) -> Places:
     )
 
 
+def _is_pattern(x: Any) -> bool:
+    """Is it a glob, an expression over text, a function, or a filter of nnx?"""
+    if isinstance(x, re.Pattern):
+        return isinstance(x.pattern, str)
+    if isinstance(x, tuple | list):
+        return all(part is None or _is_pattern(part) for part in x)
+    is_filter = type(x).__module__.startswith("flax.nnx")
+    return (
+        isinstance(x, str | bool | type)
+        or x is ...
+        or is_filter
+        or (callable(x) and not isinstance(x, Places))
+    )
+
+
 def _check_pattern(pattern: Any) -> None:
     """Refuses what can be no pattern."""
-    wrong = isinstance(pattern, Places | int | float | bytes) or pattern is None
-    if isinstance(pattern, bool) or not wrong:
+    if _is_pattern(pattern):
         return
     raise error(
         RecordError,

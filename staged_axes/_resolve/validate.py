@@ -41,6 +41,8 @@ class Place:
 
     def shared(self, decider: Decider) -> str:
         """What to type to share the leaf."""
+        if self.name == "spec" and not self.path:
+            return 'sa.record(spec, "", None)'
         if self.name == "spec" or not (self.path and isinstance(decider, Default)):
             return f"{code(self.path, self.name)} = None"
         if isinstance(decider.payload, PerLeaf):
@@ -333,14 +335,21 @@ def _shape(
     )
 
 
-def nothing_mapped(roots: Sequence[str], deciders: Sequence[Decider]) -> list[Problem]:
+def nothing_mapped(
+    roots: Sequence[str], deciders: Sequence[Decider], *, may_say: bool = True
+) -> list[Problem]:
     """A row for each decision by which values ended without a mapped leaf.
 
     Args:
       roots: What the value of each leaf is called in code.
       deciders: Who decided for each leaf.
+      may_say: May the user say how many there are?
     """
-    fix = "map something (is a path misspelt?), or say how many there are:  axis_size=n"
+    fix = (
+        "map something (is a path misspelt?), or say how many there are:  axis_size=n"
+        if may_say
+        else "map something: is a path misspelt?"
+    )
     found = Counter(zip(roots, deciders, strict=True))
     return [
         problem(

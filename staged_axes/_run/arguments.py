@@ -74,7 +74,12 @@ class InAxes:
         self._check_used([*names, *kwargs])
         arguments = [
             *(
-                Argument(name, f"in_axes[{i}]", args[i], says[i])
+                Argument(
+                    name,
+                    f"in_axes[{name!r}]" if self.form == "name" else f"in_axes[{i}]",
+                    args[i],
+                    says[i],
+                )
                 for i, name in enumerate(names)
             ),
             *(
@@ -301,7 +306,8 @@ def _count_differs(
         for i in range(given, wanted)
     ]
     entry = "spec" if axes.form == "only" else "0"
-    fix = ", ".join([entry, *["0"] * (given - 1)]) + ("," if given == 1 else "")
+    each = ", ".join([entry, *["0"] * (given - 1)])
+    fix = each if "," in each else f"{each},"
     return error(
         BindError,
         said + (f": {few(names)}." if names else "."),

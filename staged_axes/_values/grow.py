@@ -34,6 +34,7 @@ class Growth:
       axes: The axis that each leaf will have in the batch, counted from the front.
       deciders: Who decided.
       problems: What does not fit.
+      size: How many values the batch is of, where that need not be seen in any leaf.
     """
 
     entries: Entries
@@ -43,6 +44,7 @@ class Growth:
     axes: tuple[int | None, ...]
     deciders: tuple[Decider, ...]
     problems: list[Problem]
+    size: int | None
 
     def check(self, others: list[Problem]) -> None:
         """Raises where something does not fit."""
@@ -54,7 +56,10 @@ class Growth:
     def build(self, leaves: list[Any]) -> Any:
         """The batch; for it, the record has to say what it said for the value."""
         batch = self.treedef.unflatten(leaves)
-        fitted = fit(self.entries, batch)
+        if self.size is None and all(axis is None for axis in self.axes):
+            roots = ["value"] * len(self.axes)
+            raise unfit(_validate.nothing_mapped(roots, self.deciders, may_say=False))
+        fitted = fit(self.entries, batch, axis_size=self.size)
         changed = [
             problem(
                 "unsteady",
@@ -85,7 +90,9 @@ def _how(axis: int | None) -> str:
     return "shared" if axis is None else f"axis {axis}"
 
 
-def grow(entries: Entries, value: Any, n: int) -> Growth:
+def grow(
+    entries: Entries, value: Any, n: int, *, may_share_all: bool = False
+) -> Growth:
     """Settles which axis each leaf of a value will have in a batch of n."""
     leaves, treedef = _tree.flatten(value)
     resolved = resolve(entries, AXES, value, _Repeated(leaves, n), treedef)
@@ -119,6 +126,7 @@ def grow(entries: Entries, value: Any, n: int) -> Growth:
         axes=checked.axes,
         deciders=resolved.deciders,
         problems=[*resolved.problems, *whole, *checked.problems],
+        size=n if may_share_all else None,
     )
 
 

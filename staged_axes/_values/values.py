@@ -81,7 +81,7 @@ def stack(values: Iterable[Any], spec: Any) -> Any:
     return growth.build(joined)
 
 
-def broadcast(entries: Entries, value: Any, n: Any) -> Any:
+def broadcast(entries: Entries, value: Any, n: Any, *, may_share_all: bool) -> Any:
     """A batch of n equal examples."""
     size = _integer(n)
     if not isinstance(size, int) or size < 1:
@@ -91,7 +91,7 @@ def broadcast(entries: Entries, value: Any, n: Any) -> Any:
             Problem(kind="argument", path="n", there=_said(n)),
             fixes=["bound.broadcast(value, 32)"],
         )
-    growth = grow(entries, value, size)
+    growth = grow(entries, value, size, may_share_all=may_share_all)
     growth.check([])
     repeated = [
         leaf if axis is None else _members.repeat(leaf, axis, size)
@@ -151,21 +151,23 @@ def _form(x: Any) -> tuple[Any, ...]:
 # Apart --------------------------------------------------------------------------
 
 
-def take(entries: Entries, batched: Any, k: Any) -> Any:
-    """Example k of a batch."""
-    fitted = _openable(entries, batched)
+def take(entries: Entries, batched: Any, k: Any, size: int | None) -> Any:
+    """Example k of a batch; `size` where no leaf is mapped."""
+    fitted = _openable(entries, batched, size)
     return _example(fitted, _number(k, fitted.batch_size))
 
 
-def iterate(entries: Entries, batched: Any) -> Iterator[Any]:
+def iterate(entries: Entries, batched: Any, size: int | None) -> Iterator[Any]:
     """The examples of a batch, each made when it is asked for."""
-    fitted = _openable(entries, batched)
+    fitted = _openable(entries, batched, size)
     return (_example(fitted, k) for k in range(fitted.batch_size or 0))
 
 
-def replace(entries: Entries, batched: Any, k: Any, value: Any) -> Any:
+def replace(
+    entries: Entries, batched: Any, k: Any, value: Any, size: int | None
+) -> Any:
     """The batch with another example k."""
-    fitted = _openable(entries, batched)
+    fitted = _openable(entries, batched, size)
     k = _number(k, fitted.batch_size)
     unlike = _alike.model(batched, "the batch").differences(value, "the new member")
     if unlike:
@@ -192,9 +194,9 @@ def replace(entries: Entries, batched: Any, k: Any, value: Any) -> Any:
     )
 
 
-def _openable(entries: Entries, batched: Any) -> Fit:
+def _openable(entries: Entries, batched: Any, size: int | None) -> Fit:
     """A batch that fits the record, and whose mapped leaves can be taken apart."""
-    fitted = fit(entries, batched)
+    fitted = fit(entries, batched, axis_size=size)
     whole = [
         _members.whole(
             _tree.paths(batched)[i], leaf, axis, fitted.resolution.deciders[i]
