@@ -317,3 +317,14 @@ def test_an_optional_place_is_no_miss():
     spec.c = sa.optional(inner)
     sa.rule(spec, "**/d", sa.optional(None))
     assert spec.bind(X).leaf_axes == (0,)
+
+
+def test_keys_that_are_no_names():
+    """A dict with other keys shows them: `spec["1"]` is not the key 1."""
+    spec = sa.AxesBuilder(default=None)
+    spec["1"] = 0
+    with pytest.raises(sa.BindError, match="a dict with the keys 1, 2") as caught:
+        spec.bind({1: np.ones(3), 2: np.ones(3)})
+    (problem,) = caught.value.problems
+    assert problem.there == "value is a dict with the keys 1, 2"
+    assert problem.path == "spec['1'] = 0"

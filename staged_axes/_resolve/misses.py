@@ -15,7 +15,7 @@ from staged_axes._structure.match import held_children, match
 from staged_axes._structure.patterns import matching
 from staged_axes._words.display import short
 from staged_axes._words.paths import Index, Name, code, nearest
-from staged_axes.errors import ROWS, Problem, few, with_article
+from staged_axes.errors import ROWS, Problem, clip, few, with_article
 
 Decider: TypeAlias = Decision | Rule | Default
 
@@ -89,6 +89,11 @@ class _Seen:
             is_empty = self.node is not None and _tree.is_node(self.node)
             kind = type(self.node).__name__
             return f"an empty {kind}" if is_empty else short(self.node)
+        if not self.names and self.below.is_item:
+            keys = few([clip(repr(word), 40) for word in self.below.words])
+            return (
+                f"{self.kind} with {'key' if len(self.below) == 1 else 'keys'} {keys}"
+            )
         if not self.names:
             return f"{self.kind} of {len(self.below)}"
         names = [*like, *(n for n in self.names if n not in like)]
