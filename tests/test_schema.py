@@ -1,4 +1,4 @@
-"""What `_schema` reads from the declarations of many kinds of classes."""
+"""What `schema` reads from the declarations of many kinds of classes."""
 
 # The older ways to write annotations must be understood as well.
 # ruff: noqa: UP006, UP007, UP035, UP045

@@ -2,9 +2,9 @@
 
 **Finding one.** A call is flattened outside of JAX's own caches, which only ever see
 leaves. Its treedef is compared with that of a `Known` structure in a form that equals
-the very same static data alone (`_likeness`); which one to compare with is a guess, and
+the very same static data alone (`likeness`); which one to compare with is a guess, and
 a wrong guess costs time only. Where it fails, the content of the static data is the key
-(`_content`), and only where that is new is the call traced.
+(`content`), and only where that is new is the call traced.
 
 **Staying right.** Every step but the first plans the call anew, with every check. What
 a plan came to is part of the entry's key; so two wrappers of one function whose records

@@ -7,7 +7,7 @@ decides whether a program fits; there is no second copy of that rule here to get
 A refused call is worked out anew, from its plan, with every check.
 
 **Sharing.** A new structure is always traced. Where its jaxpr has the key of one that
-was compiled before (`_computation`), that program runs instead. This cannot be wrong:
+was compiled before (`computation`), that program runs instead. This cannot be wrong:
 
 - JAX compiles from jaxpr, constants, types and placement of the inputs, and settings.
   Jaxpr and constants are equal, literally; the rest is JAX's own key at the call, so
@@ -24,7 +24,7 @@ was compiled before (`_computation`), that program runs instead. This cannot be 
 - Derivative rules are not part of the key, so a call one of whose inputs is a tracer,
   as under `grad`, `vmap` or `jit`, uses the structure's own trace.
 - Rules for derivatives and callbacks run the user's code later, with the very objects
-  that the function saw. Where one of those was changed in place since (`_snapshot`),
+  that the function saw. Where one of those was changed in place since (`snapshot`),
   the program is refused, and the call is traced anew.
 - The inputs that may be overwritten are part of the key, and so is everything else
   that `batch` was told, because only programs of equal options meet here.

@@ -91,9 +91,7 @@ class _Seen:
             return f"an empty {kind}" if is_empty else short(self.node)
         if not self.names and self.below.is_item:
             keys = few([clip(repr(word), 40) for word in self.below.words])
-            return (
-                f"{self.kind} with {'key' if len(self.below) == 1 else 'keys'} {keys}"
-            )
+            return f"{self.kind} with the keys {keys}"
         if not self.names:
             return f"{self.kind} of {len(self.below)}"
         names = [*like, *(n for n in self.names if n not in like)]
