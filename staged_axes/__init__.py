@@ -29,8 +29,10 @@ from staged_axes._run.vmap import vmap
 from staged_axes._values.values import stack
 from staged_axes.errors import (
     BatchError,
+    BindConflictError,
     BindError,
     ConflictError,
+    FieldError,
     MemberError,
     PipelineError,
     Problem,
@@ -46,9 +48,11 @@ __all__ = [
     "AxesBuilder",
     "BatchError",
     "BatchedFunction",
+    "BindConflictError",
     "BindError",
     "BoundAxes",
     "ConflictError",
+    "FieldError",
     "MemberError",
     "Pipeline",
     "PipelineError",

@@ -160,3 +160,23 @@ def test_examples_in_another_form(in_axes, like, form):
     with pytest.raises(sa.RecordError, match="like has the form of in_axes") as e:
         sa.vmap(lambda a, b=0: a, in_axes, like=like)
     assert str(e.value).split("\n", maxsplit=1)[0].endswith(f"here {form}.")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda spec, value, one: spec.bind(value, like=one),
+        lambda spec, value, one: sa.vmap(str, spec, like=one)(value),
+    ],
+    ids=["bind", "vmap"],
+)
+def test_a_shape_beside_other_problems(use):
+    """A misspelt place does not hide a leaf that is not like the example."""
+    spec = sa.AxesBuilder(default=0)
+    spec.ragnge = None
+    one = {"mass": np.ones(2), "range": np.ones(3)}
+    value = {"mass": np.ones((4, 5)), "range": np.ones((4, 3))}
+    with pytest.raises(sa.BindError, match="ragnge") as caught:
+        use(spec, value, one)
+    kinds = [problem.kind for problem in caught.value.problems]
+    assert kinds == ["unknown", "shape"]

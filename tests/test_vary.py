@@ -440,6 +440,7 @@ def test_all_that_is_wrong_at_once():
         "spec.dt = 0": "static",
         "value.damping": "dtype",
         "spec.lnk = None": "unknown",
+        "value.link.inertia.pos": "shape",
     }
 
 

@@ -29,8 +29,9 @@ class AxesBuilder(Places):
 
     Attributes and items name places: `spec.wheel.drag = None`, `spec["layers"][2].w =
     1`, `spec.layers[:].w = 1`. A decision holds for the whole subtree, unless another
-    one is nearer to a leaf. Nothing is looked up until a value is bound, except in the
-    declared class, where one is given.
+    one is nearer to a leaf. Within a stage, a later line replaces what was decided at
+    and below its place; what other stages decided stays. Nothing is looked up until a
+    value is bound, except in the declared class, where one is given.
 
     Args:
       cls: The class of the value. Names that it does not have, and static fields, are

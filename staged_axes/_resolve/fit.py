@@ -77,14 +77,17 @@ def fit(
     ]
     if leaves and checked.batch_size is None and not problems:
         problems += _validate.nothing_mapped(["value"] * len(leaves), resolved.deciders)
-    if like is not None and not problems:
+    if like is not None and not (leaves and checked.batch_size is None):
         paths = (tuple(map(_tree.step_of, each)) for each in keys)
-        problems += _validate.against_template(
-            checked.axes,
-            checked.batch_size,
-            resolved.deciders,
-            zip(paths, leaves, strict=True),
-            like,
+        problems += _validate.besides(
+            problems,
+            _validate.against_template(
+                checked.axes,
+                checked.batch_size,
+                resolved.deciders,
+                zip(paths, leaves, strict=True),
+                like,
+            ),
         )
     if problems:
         raise unfit(problems)

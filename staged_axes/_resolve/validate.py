@@ -304,6 +304,12 @@ def against_template(
     return problems
 
 
+def besides(known: Iterable[Problem], others: Iterable[Problem]) -> list[Problem]:
+    """Those of the others that are about no leaf with a problem that is known."""
+    paths = {problem.path for problem in known}
+    return [problem for problem in others if problem.path not in paths]
+
+
 def _shape(
     path: Path,
     leaf: Any,

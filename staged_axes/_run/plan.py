@@ -94,14 +94,14 @@ def plan(
     if not problems and checked.batch_size is None:
         roots = [arguments[n].name for n, _ in owners]
         problems += _validate.nothing_mapped(roots, deciders)
-    if not problems:
+    if checked.batch_size is not None:
         start = 0
         for argument, part, like in zip(
             arguments, _argument_treedefs(treedef), likes, strict=True
         ):
             own = slice(start, start := start + part.num_leaves)
             if like is not None:
-                problems += _validate.against_template(
+                template = _validate.against_template(
                     checked.axes[own],
                     checked.batch_size,
                     deciders[own],
@@ -109,6 +109,7 @@ def plan(
                     like,
                     argument.name,
                 )
+                problems += _validate.besides(problems, template)
     if problems or checked.batch_size is None:
         raise unfit(problems)
     return Plan(

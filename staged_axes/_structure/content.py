@@ -96,7 +96,7 @@ class Reader:
             return (kind, frozenset(map(self.read, x)), *self._extra(x))
         if isinstance(x, jax.core.Tracer):
             raise Uncomparable(x, "tracer", "holds a tracer")
-        if is_array(x):
+        if is_plain_array(x):
             return self.read_array(x)
         if kind is jtu.PyTreeDef:
             return (kind, *self.treedef(x))
@@ -136,7 +136,7 @@ class Reader:
         return (plain.dtype, plain.shape, plain.tobytes())
 
 
-def is_array(x: Any) -> bool:
+def is_plain_array(x: Any) -> bool:
     """An array whose contents are all there is to it (a masked one has a mask too)."""
     return type(x) is np.ndarray or isinstance(x, np.generic | jax.Array)
 

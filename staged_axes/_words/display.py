@@ -118,6 +118,9 @@ class Table:
         Console(file=out, force_terminal=True, width=columns).print(self)
         return out.getvalue().rstrip("\n")
 
+    def __str__(self) -> str:
+        return self.text()
+
     def __rich__(self) -> "Group":
         """The same layout for rich, which folds long cells instead of cutting them."""
         from rich.console import Group
