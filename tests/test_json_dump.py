@@ -95,9 +95,8 @@ def test_functions_without_a_name():
   spec.win                          function local, LOST        sysid  t.py:9
   sa.rule(spec, Model.by_instance)  function by_instance, LOST  t.py:10
 
-  Fix: define it at the top level of a module, and use it by its name there""".replace(
-            "LOST", "not importable by name"
-        )
+  Fix: define it at the top level of a module (the script itself cannot be imported), \
+and use it by its name there""".replace("LOST", "not importable by name")
     )
     first = test_functions_without_a_name.__code__.co_firstlineno
     problems = [(p.path, p.stage, p.file, p.line) for p in e.value.problems]

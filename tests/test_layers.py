@@ -258,6 +258,13 @@ def test_public_names_are_documented(name):
     assert not callable(found) or found.__doc__
 
 
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_readme_names_all(name):
+    """Every public name is in the README."""
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    assert f"`{name}`" in text
+
+
 def test_the_import_is_light():
     """Importing the package imports neither flax nor rich, nor the tools of tests."""
     code = (

@@ -928,7 +928,7 @@ def axis_of_an_argument():
 @says("""\
 BindError: 1 leaf does not have the axis on which it is mapped.
 
-  force  float  axis 0, but its shape is ()  keyword arguments  file:n
+  force  float  axis 0, but its shape is ()  no entry in in_axes  file:n
 
   Fix: to share it:  in_axes['force'] = None ; to map it, give it a batch axis
 """)

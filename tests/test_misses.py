@@ -328,3 +328,13 @@ def test_keys_that_are_no_names():
     (problem,) = caught.value.problems
     assert problem.there == "value is a dict with the keys 1, 2"
     assert problem.path == "spec['1'] = 0"
+
+
+def test_a_glob_with_dots():
+    """Steps of a glob are separated by `/`; one spelt as a place is told so."""
+    spec = sa.AxesBuilder(default=None)
+    sa.rule(spec, "p.dense.kernel", 0)
+    with pytest.raises(sa.BindError, match="p/dense/kernel") as caught:
+        spec.bind({"p": {"dense": {"kernel": np.ones((3, 2))}}})
+    (problem,) = caught.value.problems
+    assert problem.fix == "did you mean  sa.rule(spec, 'p/dense/kernel', 0) ?"

@@ -179,7 +179,10 @@ class _Writer:
         """The name under which something can be imported."""
         name = name_of(x)
         if name is None:
-            fix = "define it at the top level of a module, and use it by its name there"
+            fix = (
+                "define it at the top level of a module (the script itself cannot be "
+                "imported), and use it by its name there"
+            )
             self.refuse(place, f"{short(x)}, not importable by name", by, fix)
         return name
 

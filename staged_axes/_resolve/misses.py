@@ -201,10 +201,13 @@ def idle(rule: Rule, form: Form, value: Any) -> Problem:
 
 
 def _better(rule: Rule, value: Any) -> str | None:
-    """A glob that does match: at any depth, or with its last name spelt as there."""
+    """A glob that does match: with `/` for dots, at any depth, or spelt as there."""
     pattern = rule.pattern
     if not isinstance(pattern, str):
         return None
+    slashed = pattern.replace(".", "/")
+    if not rule.under and slashed != pattern and matching(slashed, value):
+        return slashed
     if not rule.under and matching(f"**/{pattern}", value):
         return f"**/{pattern}"
     names = {

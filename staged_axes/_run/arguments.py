@@ -160,7 +160,7 @@ def in_axes_of(in_axes: Any, fn: Callable[..., Any], source: Source) -> InAxes:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):
         signature = None
-    keyword = Record(AXES, 0, source, "keyword arguments", name="")
+    keyword = Record(AXES, 0, source, "no entry in in_axes", name="")
     if isinstance(in_axes, Mapping):
         _check_names(in_axes, signature)
         entries: dict[Any, Says] = {
