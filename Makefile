@@ -34,7 +34,7 @@ matrix: $(READY) ## Run all tests on the oldest, a middle and the newest JAX
 	rm -rf build
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build .
 	$(BIN)/pip install --quiet --no-deps --target build/installed build/*.whl
-	$(PYTHON) tools/matrix.py $(SET)
+	$(PYTHON) tools/matrix.py $(SET) $(OTHERS)
 
 lint: $(READY) ## Check style and format
 	$(BIN)/ruff check

@@ -2,6 +2,7 @@
 
 `make matrix` calls it, after it has built the wheel and unpacked it in build/installed.
 An interpreter that is not on this machine is said so in the table and is no failure.
+With `--others` it leaves out the set that `make test` has tested before.
 With `--python newest` it prints the interpreter for that set and tests nothing.
 """
 
@@ -56,10 +57,16 @@ def run_tests(set_name: str, python: str) -> bool:
     )
 
 
-def main(own_set: str) -> int:
-    """Test every set and print the table; own_set is tested by this interpreter."""
+def main(own_set: str, *, is_tested: bool) -> int:
+    """Test every set and print the table; own_set is tested by this interpreter.
+
+    Where that has just been done, by `make test`, it is left out.
+    """
     rows = []
     for name, versions in SETS.items():
+        if name == own_set and is_tested:
+            rows.append((name, "not run", "it is the set of make test"))
+            continue
         python = sys.executable if name == own_set else find_python(versions)
         if python is None:
             rows.append((name, "not run", f"no Python {' or '.join(versions)} here"))
@@ -88,4 +95,4 @@ def print_python(set_name: str) -> int:
 if __name__ == "__main__":
     if sys.argv[1] == "--python":
         sys.exit(print_python(sys.argv[2]))
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], is_tested="--others" in sys.argv))
