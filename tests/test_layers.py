@@ -58,6 +58,7 @@ FOLDERS = {
         "misses",
         "resolve",
         "validate",
+        "template",
         "fit",
     ],
     "_values": [

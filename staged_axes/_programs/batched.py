@@ -169,12 +169,12 @@ class BatchedFunction:
             yield seen
             if self._part(seen):
                 yield seen
-        entry = self._planned(call, key, seen)
+        entry, is_new = self._planned(call, key, seen)
         yield entry
-        # One that was not found by its looks may not fit either, or not any more.
         if self._part(entry):
             yield entry
-        yield self._planned(call, key, entry)
+        if not is_new:  # what it was traced with may have changed in place
+            yield self._planned(call, key, entry)[0]
 
     def _part(self, entry: Entry) -> bool:
         """Lets an entry use its own program instead of a shared one; was it shared?"""
@@ -213,13 +213,22 @@ class BatchedFunction:
 
     def _planned(
         self, call: Call, key: tuple[object, Key], refused: Entry | None
-    ) -> Entry:
-        """The entry for what the call comes to, with every check; made if need be."""
+    ) -> tuple[Entry, bool]:
+        """The entry for what a call comes to, with every check; and whether it is new.
+
+        Raises:
+          BatchError: Static data gives no key.
+        """
         settled = settle(self._mapped, self._donated, call, key[1])
-        with self._programs.turns.take(settled.key):
-            entry = self._found(settled)
-            if entry is None or entry is refused:
-                entry = self._make(call, settled)
+        try:
+            with self._programs.turns.take(settled.key):
+                with lock:
+                    entry = self._programs.find(settled.key)
+                is_new = False
+                if entry is None or entry is refused:
+                    entry, is_new = self._make(call, settled), True
+        except Uncomparable as e:
+            raise no_key(settled.given, e) from None
         with lock:
             self._programs.use(entry)
             if settled.plan.is_general:
@@ -227,19 +236,7 @@ class BatchedFunction:
                 known = self._programs.remember(key, structure, call.leaves, entry)
                 known.writes = self._writes
                 self._guess(call, known)
-        return entry
-
-    def _found(self, settled: Settled) -> Entry | None:
-        """The entry for what a call comes to, if there is one.
-
-        Raises:
-          BatchError: Static data gives no key.
-        """
-        try:
-            with lock:
-                return self._programs.find(settled.key)
-        except Uncomparable as e:
-            raise no_key(settled.given, e) from None
+        return entry, is_new
 
     def _make(self, call: Call, settled: Settled) -> Entry:
         """A new entry: one trace, and a compile where nothing equal is at hand."""

@@ -111,8 +111,12 @@ class Premise:
 
     @classmethod
     def of(cls, data: Any) -> Premise | None:
-        """That of a trace which begins now; None for what can never change."""
-        return cls(data, content(data)[0]) if can_change(data) else None
+        """That of a trace which begins now; None for what cannot change, or be told."""
+        try:
+            key, is_stable = content(data)
+        except Uncomparable:
+            return None
+        return None if is_stable else cls(data, key)
 
     def holds(self) -> bool:
         """Is everything still what it was?"""

@@ -10,6 +10,7 @@ from staged_axes._record.axes import AXES
 from staged_axes._record.decisions import Entries
 from staged_axes._resolve import validate as _validate
 from staged_axes._resolve.resolve import Resolution, resolve
+from staged_axes._resolve.template import against_template
 from staged_axes._structure import tracers as _tracers, tree as _tree
 from staged_axes._structure.leaves import Kinds, kinds
 from staged_axes._words.paths import code
@@ -79,15 +80,14 @@ def fit(
         problems += _validate.nothing_mapped(["value"] * len(leaves), resolved.deciders)
     if like is not None and not (leaves and checked.batch_size is None):
         paths = (tuple(map(_tree.step_of, each)) for each in keys)
-        problems += _validate.besides(
+        problems += against_template(
+            checked.axes,
+            checked.batch_size,
+            resolved.deciders,
+            zip(paths, leaves, strict=True),
+            like,
+            "value",
             problems,
-            _validate.against_template(
-                checked.axes,
-                checked.batch_size,
-                resolved.deciders,
-                zip(paths, leaves, strict=True),
-                like,
-            ),
         )
     if problems:
         raise unfit(problems)

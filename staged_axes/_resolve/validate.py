@@ -1,4 +1,4 @@
-"""Axes against the shapes that are there: range, one size, the template.
+"""Axes against the shapes that are there: range, one size, something mapped.
 
 Everything that is wrong is gathered; nothing is raised here.
 """
@@ -6,7 +6,7 @@ Everything that is wrong is gathered; nothing is raised here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,8 +15,7 @@ from attrs import frozen
 from staged_axes._record.axes import AXES, PerLeaf
 from staged_axes._record.decisions import Default
 from staged_axes._resolve.misses import Decider, problem
-from staged_axes._structure import tree as _tree
-from staged_axes._structure.leaves import Kinds, Shape, shape_of
+from staged_axes._structure.leaves import Kinds, Shape
 from staged_axes._words.display import short
 from staged_axes._words.paths import Path, code
 from staged_axes.errors import Problem, StagedAxesError, count, error
@@ -250,95 +249,6 @@ def _sizes(
             )
         )
     return problems
-
-
-def against_template(
-    axes: Sequence[int | None],
-    batch_size: int | None,
-    deciders: Sequence[Decider],
-    leaves: Iterable[tuple[Path, Any]],
-    template: Any,
-    root: str = "value",
-) -> list[Problem]:
-    """Mapped leaves must have the template's shape with the axis put in; shared, as is.
-
-    Static data of the template is not read.
-    """
-    one = dict(_tree.leaves_by_path(template, "template"))
-    problems = []
-    for (path, leaf), axis, decider in zip(leaves, axes, deciders, strict=True):
-        there = shape_of(leaf)
-        if path not in one:
-            problems.append(
-                problem(
-                    "structure",
-                    code(path, root),
-                    decider,
-                    there=short(leaf),
-                    asked="the template has no such leaf",
-                    fix="give a template of the value's structure",
-                )
-            )
-            continue
-        single = shape_of(one.pop(path))
-        if there is None or single is None:
-            continue
-        wanted = single
-        if axis is not None and batch_size is not None:
-            wanted = (*single[:axis], batch_size, *single[axis:])
-        if there != wanted:
-            problems.append(
-                _shape(path, leaf, axis, decider, there, single, wanted, root)
-            )
-    problems += [
-        problem(
-            "structure",
-            code(path, root),
-            None,
-            there="no such leaf",
-            asked=f"the template has {short(leaf)} there",
-            fix="give a template of the value's structure",
-        )
-        for path, leaf in one.items()
-    ]
-    return problems
-
-
-def besides(known: Iterable[Problem], others: Iterable[Problem]) -> list[Problem]:
-    """Those of the others that are about no leaf with a problem that is known."""
-    paths = {problem.path for problem in known}
-    return [problem for problem in others if problem.path not in paths]
-
-
-def _shape(
-    path: Path,
-    leaf: Any,
-    axis: int | None,
-    decider: Decider,
-    there: Shape,
-    single: Shape,
-    wanted: Shape,
-    root: str,
-) -> Problem:
-    """The problem of a leaf whose shape is not the template's."""
-    added = [k for k in range(len(there)) if there[:k] + there[k + 1 :] == single]
-    if axis is None and added:
-        fix = f"it has a batch axis: {code(path)} = {added[0]}"
-    elif axis is not None and there == single:
-        fix = f"it has no batch axis: {code(path)} = None, or give it one"
-    else:
-        fix = f"make its shape {wanted}"
-    how = "shared" if axis is None else f"axis {axis}"
-    return problem(
-        "shape",
-        code(path, root),
-        decider,
-        there=short(leaf),
-        asked=f"{how}: the template {single} asks for {wanted}",
-        axis=axis,
-        shape=there,
-        fix=fix,
-    )
 
 
 def nothing_mapped(

@@ -13,6 +13,7 @@ from staged_axes._resolve import validate as _validate
 from staged_axes._resolve.fit import traced
 from staged_axes._resolve.misses import Decider
 from staged_axes._resolve.resolve import resolve
+from staged_axes._resolve.template import against_template
 from staged_axes._run.arguments import Argument
 from staged_axes._structure import tree as _tree
 from staged_axes._structure.leaves import kinds
@@ -101,15 +102,15 @@ def plan(
         ):
             own = slice(start, start := start + part.num_leaves)
             if like is not None:
-                template = _validate.against_template(
+                problems += against_template(
                     checked.axes[own],
                     checked.batch_size,
                     deciders[own],
                     _tree.leaves_by_path(argument.value, argument.name),
                     like,
                     argument.name,
+                    problems,
                 )
-                problems += _validate.besides(problems, template)
     if problems or checked.batch_size is None:
         raise unfit(problems)
     return Plan(
